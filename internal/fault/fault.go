@@ -1,0 +1,111 @@
+// Package fault holds the closed set of ways in which a call can fail and, in one
+// table, what each of them means. An error is classified once, at the edge that saw
+// it; everybody above decides by kind and never by text.
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Kind is a class of failure.
+type Kind uint8
+
+// The kinds. The difference between Unreachable and Lost is a fact recorded by the
+// transport: whether a byte of the request may have reached the upstream.
+const (
+	Internal     Kind = iota // a defect of ours
+	Cancelled                // the caller went away or cancelled
+	Timeout                  // the deadline of the call passed
+	Unreachable              // never sent: the upstream cannot have seen it
+	Lost                     // sent, and no answer came: it may have been executed
+	Protocol                 // answered, but with something that is no answer
+	Rejected                 // the upstream answered with an error
+	RateLimited              // the upstream or a limit of ours asks to slow down
+	Unauthorized             // the upstream asks for credentials (401, 403)
+	Denied                   // our policy forbids it
+	NotFound                 // no such server, tool, prompt or resource
+	Overloaded               // a queue or limit of ours is full
+	CircuitOpen              // the breaker of the tool is open
+	ShuttingDown             // we are stopping
+)
+
+// Rule says what a kind means for those who must react to it.
+type Rule struct {
+	Code      string // machine-readable word, part of the interface
+	Retryable bool   // repeating the call later can succeed, and cannot execute it twice
+	RPC       int    // JSON-RPC code when the failure is answered as a protocol error
+	HTTP      int    // status of the REST interface
+	Hint      string // what the reader of the message can do next
+}
+
+var rules = [...]Rule{
+	Internal:     {"internal", false, -32603, http.StatusInternalServerError, "this is a defect of the aggregator; its log says more"},
+	Cancelled:    {"cancelled", false, -32603, 499, "the call was cancelled"},
+	Timeout:      {"timeout", false, -32603, http.StatusGatewayTimeout, "try a smaller request or raise call_timeout"},
+	Unreachable:  {"unreachable", true, -32603, http.StatusServiceUnavailable, "the server has not seen the call; try again later"},
+	Lost:         {"lost", false, -32603, http.StatusBadGateway, "the call may have been executed; check before repeating it"},
+	Protocol:     {"protocol", false, -32603, http.StatusBadGateway, "the server answered something that is not MCP; the call may have been executed"},
+	Rejected:     {"rejected", false, -32603, http.StatusBadGateway, "the server refused the call"},
+	RateLimited:  {"rate_limited", true, -32603, http.StatusTooManyRequests, "wait before the next call"},
+	Unauthorized: {"unauthorized", false, -32603, http.StatusBadGateway, "the server wants other credentials; check its headers or bearer_token"},
+	Denied:       {"denied", false, -32603, http.StatusForbidden, "ask for a grant"},
+	NotFound:     {"not_found", false, -32602, http.StatusNotFound, "list what is available"},
+	Overloaded:   {"overloaded", true, -32603, http.StatusServiceUnavailable, "try again later"},
+	CircuitOpen:  {"circuit_open", true, -32603, http.StatusServiceUnavailable, "the tool failed repeatedly and rests; try again later"},
+	ShuttingDown: {"shutting_down", true, -32603, http.StatusServiceUnavailable, "connect again"},
+}
+
+// Rule returns what the kind means.
+func (k Kind) Rule() Rule {
+	if int(k) >= len(rules) {
+		k = Internal
+	}
+	return rules[k]
+}
+
+// String returns the kind's code word.
+func (k Kind) String() string { return k.Rule().Code }
+
+// Error is a classified failure of something done for or with an upstream server.
+type Error struct {
+	Kind       Kind
+	Server     string        // the upstream, "" if none is involved
+	Tool       string        // the upstream's own name of the tool, "" if none
+	Reason     string        // a sentence that may be shown; it holds no secrets
+	RetryAfter time.Duration // when a new attempt makes sense, 0 if unknown
+	Err        error         // the cause, for logs; may be nil
+}
+
+func (e *Error) Error() string {
+	if e.Server == "" {
+		return e.Reason
+	}
+	return fmt.Sprintf("server %q: %s", e.Server, e.Reason)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Of makes an Error; format may wrap a cause with %w.
+func Of(kind Kind, server, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Kind: kind, Server: server, Reason: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// KindOf returns the kind of an error: that of the Error in its chain, Cancelled or
+// Timeout for bare context errors, else Internal.
+func KindOf(err error) Kind {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e.Kind
+	case errors.Is(err, context.DeadlineExceeded):
+		return Timeout
+	case errors.Is(err, context.Canceled):
+		return Cancelled
+	}
+	return Internal
+}
