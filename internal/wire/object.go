@@ -153,20 +153,37 @@ func keyIs(key []byte, name string) bool {
 	return ok && s == name
 }
 
-// Cut returns what to delete from raw so that the object at obj loses member m and
-// stays valid: the member with one of the commas beside it.
-func Cut(raw []byte, obj Span, m Member) Span {
-	if i := skipSpace(raw, m.Val.Hi); i < obj.Hi && raw[i] == ',' {
-		return Span{m.Key.Lo, skipSpace(raw, i+1)}
+// Without returns the deletions that take members out of an object so that it stays
+// valid, whichever and however many go. Members are those of one object, in order.
+func Without(members iter.Seq[Member], drop func(Member) bool) []Edit {
+	var edits []Edit
+	kept := -1   // where the last kept member ends
+	var run Span // the dropped members since then, or since the beginning
+	flush := func(nextKey int) {
+		switch {
+		case !run.OK():
+		case kept >= 0:
+			edits = append(edits, Edit{Span: Span{kept, run.Hi}})
+		case nextKey >= 0:
+			edits = append(edits, Edit{Span: Span{run.Lo, nextKey}})
+		default:
+			edits = append(edits, Edit{Span: run})
+		}
+		run = Span{}
 	}
-	i := m.Key.Lo
-	for i > obj.Lo && raw[i-1] != ',' && raw[i-1] != '{' {
-		i--
+	for m := range members {
+		if !drop(m) {
+			flush(m.Key.Lo)
+			kept = m.Val.Hi
+			continue
+		}
+		if !run.OK() {
+			run.Lo = m.Key.Lo
+		}
+		run.Hi = m.Val.Hi
 	}
-	if raw[i-1] == ',' {
-		i--
-	}
-	return Span{i, m.Val.Hi}
+	flush(-1)
+	return edits
 }
 
 // The skip functions walk text that has been validated before; they look at

@@ -56,8 +56,8 @@ const (
 
 // special marks (with the high bit of each byte) the bytes of w that end a plain
 // run inside a string: quote, backslash, control characters, non-ASCII. The
-// borrow of the subtractions can only add marks above a true one, so the lowest
-// mark is always right.
+// borrow of the subtractions can add marks above a true one, so a mark means "look
+// closer"; no mark means that all eight bytes are plain.
 func special(w uint64) uint64 {
 	quote := (w ^ ones*'"') - ones
 	slash := (w ^ ones*'\\') - ones
@@ -65,44 +65,79 @@ func special(w uint64) uint64 {
 	return (quote | slash | ctrl | w) & highs
 }
 
-// str reads a string whose opening quote is at i-1.
+// exactly is special without false marks.
+func exactly(w uint64) uint64 {
+	const lows = ^uint64(highs)
+	quote := w ^ ones*'"'
+	slash := w ^ ones*'\\'
+	ctrl := w & (ones * 0xe0)
+	zero := (((quote & lows) + lows) | quote) & (((slash & lows) + lows) | slash) & (((ctrl & lows) + lows) | ctrl)
+	return (^zero | w) & highs
+}
+
+// str reads a string whose opening quote is at i-1. It goes by words of eight bytes
+// and treats the common escapes inside the word: in text full of them, looking for
+// each special byte anew costs twice as much.
 func (s *scanner) str(i int) int {
 	b := s.b
-	for {
-		for i+8 <= len(b) {
-			if m := special(binary.LittleEndian.Uint64(b[i:])); m != 0 {
-				i += bits.TrailingZeros64(m) >> 3
-				break
-			}
+words:
+	for i+8 <= len(b) {
+		w := binary.LittleEndian.Uint64(b[i:])
+		if special(w) == 0 {
 			i += 8
+			continue
 		}
-		if i >= len(b) {
-			return s.fail(i, "unterminated string")
+		for m := exactly(w); m != 0; {
+			at := bits.TrailingZeros64(m) - 7 // in bits
+			switch byte(w >> (at & 63)) {
+			case '"':
+				return i + at>>3 + 1
+			case '\\':
+				if at < 56 && shortEscape[byte(w>>((at+8)&63))] {
+					m &= ^uint64(0) << (at + 8) << 8
+					continue
+				}
+			}
+			if i = s.odd(i + at>>3); i < 0 {
+				return -1
+			}
+			continue words
 		}
-		switch c := b[i]; {
-		case c == '"':
+		i += 8
+	}
+	for i < len(b) {
+		if b[i] == '"' {
 			return i + 1
-		case c == '\\':
-			if i+1 < len(b) && shortEscape[b[i+1]] {
-				i += 2
-				continue
-			}
-			if !isUnicodeEscape(b[i:]) {
-				return s.fail(i, "invalid escape in string")
-			}
-			i += 6
-		case c < 0x20:
-			return s.fail(i, "control character in string")
-		case c < utf8.RuneSelf:
-			i++
-		default:
-			r, n := utf8.DecodeRune(b[i:])
-			if r == utf8.RuneError && n == 1 {
-				return s.fail(i, "invalid UTF-8 in string")
-			}
-			i += n
+		}
+		if i = s.odd(i); i < 0 {
+			return -1
 		}
 	}
+	return s.fail(i, "unterminated string")
+}
+
+// odd reads one character of a string that is not its end, whatever its form.
+func (s *scanner) odd(i int) int {
+	b := s.b
+	switch c := b[i]; {
+	case c == '\\':
+		if i+1 < len(b) && shortEscape[b[i+1]] {
+			return i + 2
+		}
+		if !isUnicodeEscape(b[i:]) {
+			return s.fail(i, "invalid escape in string")
+		}
+		return i + 6
+	case c < 0x20:
+		return s.fail(i, "control character in string")
+	case c < utf8.RuneSelf:
+		return i + 1
+	}
+	r, n := utf8.DecodeRune(b[i:])
+	if r == utf8.RuneError && n == 1 {
+		return s.fail(i, "invalid UTF-8 in string")
+	}
+	return i + n
 }
 
 var shortEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}

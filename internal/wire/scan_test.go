@@ -124,20 +124,26 @@ func TestBodyFieldsRefuseAmbiguity(t *testing.T) {
 	}
 }
 
-func TestCutLeavesValidObjects(t *testing.T) {
-	for _, raw := range []string{`{"a":1}`, `{ "a" : 1 , "b":{}}`, `{"b":"}","a":[1]}`, `{"b":1, "a":2 ,"c":3}`} {
-		obj := wire.Span{Lo: 0, Hi: len(raw)}
-		for m := range wire.Members([]byte(raw), obj) {
-			v := wire.Value{Raw: []byte(raw), Edits: []wire.Edit{{Span: wire.Cut([]byte(raw), obj, m)}}}
-			var before, after map[string]any
-			if err := json.Unmarshal([]byte(raw), &before); err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(v.Bytes(), &after); err != nil {
-				t.Errorf("cut of %s from %s leaves %s", m.Key.Of([]byte(raw)), raw, v.Bytes())
-			}
-			if len(after) != len(before)-1 {
-				t.Errorf("cut of %s from %s leaves %s", m.Key.Of([]byte(raw)), raw, v.Bytes())
+// Every subset of the members of an object can be taken out.
+func TestWithoutLeavesValidObjects(t *testing.T) {
+	for _, raw := range []string{`{"a":1}`, `{ "a" : 1 , "b":{}}`, `{"b":"}","a":[1]}`, "{\"b\":1, \"a\":2 ,\"c\":3\n,\"d\":{} }"} {
+		var before map[string]any
+		if err := json.Unmarshal([]byte(raw), &before); err != nil {
+			t.Fatal(err)
+		}
+		for subset := range 1 << len(before) {
+			members := wire.Members([]byte(raw), wire.Span{Lo: 0, Hi: len(raw)})
+			i, dropped := 0, 0
+			v := wire.Value{Raw: []byte(raw), Edits: wire.Without(members, func(m wire.Member) bool {
+				drop := subset>>i&1 == 1
+				if i++; drop {
+					dropped++
+				}
+				return drop
+			})}
+			var after map[string]any
+			if err := json.Unmarshal(v.Bytes(), &after); err != nil || len(after) != len(before)-dropped {
+				t.Errorf("subset %b of %s leaves %s", subset, raw, v.Bytes())
 			}
 		}
 	}
