@@ -1,0 +1,148 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// hidden stands for a value that is not shown.
+const hidden = "***"
+
+// minSecret is the shortest value treated as a secret: masking every "1" or "true" would blank out ordinary text.
+const minSecret = 6
+
+// secretName finds names that promise a secret: GITHUB_TOKEN, --api-key, X-Auth.
+var secretName = regexp.MustCompile(`(?i)token|secret|passw|pwd|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth|bearer|cookie`)
+
+// Secrets lists the configured values that must never appear in logs, errors or answers, longest first:
+// the bearer token, header values, environment values with a telling name, the password and telling query
+// values of the URL, and every value that a variable reference brought in. Values under six bytes are left out.
+func (s *Server) Secrets() []string {
+	all := append([]string{s.BearerToken}, s.secrets...)
+	for _, v := range s.Headers {
+		all = append(all, v)
+		if _, credentials, ok := strings.Cut(v, " "); ok { // "Bearer abc": both forms can leak
+			all = append(all, credentials)
+		}
+	}
+	for name, v := range s.Env {
+		if secretName.MatchString(name) {
+			all = append(all, v)
+		}
+	}
+	if u, err := url.Parse(s.URL); err == nil {
+		password, _ := u.User.Password()
+		all = append(all, password)
+		for name, values := range u.Query() {
+			if secretName.MatchString(name) || strings.EqualFold(name, "key") {
+				all = append(all, values...)
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(v string) bool { return len(v) < minSecret })
+	slices.SortFunc(all, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	return slices.Compact(all)
+}
+
+// Secrets lists those of all servers.
+func (c *Config) Secrets() []string {
+	var all []string
+	for _, s := range c.Servers {
+		all = append(all, s.Secrets()...)
+	}
+	return all
+}
+
+// Redacted returns a copy that may be shown: environment and header values and the token are hidden,
+// as are passwords and query values of the URL and what looks like a secret among the arguments.
+func (s *Server) Redacted() *Server {
+	r := *s
+	r.secrets = nil
+	r.Env, r.Headers = hideValues(s.Env), hideValues(s.Headers)
+	if s.BearerToken != "" {
+		r.BearerToken = hidden
+	}
+	mask := s.mask()
+	r.URL, r.Command, r.Cwd, r.ServerID = redactURL(mask(s.URL)), mask(s.Command), mask(s.Cwd), mask(s.ServerID)
+	r.Args = nil
+	next := false // the argument is the value of the flag before it
+	for _, a := range s.Args {
+		flag, _, hasValue := strings.Cut(a, "=")
+		switch secret := secretName.MatchString(flag) && strings.HasPrefix(a, "-"); {
+		case secret && hasValue:
+			a = flag + "=" + hidden
+		case next && !strings.HasPrefix(a, "-"):
+			a = hidden
+		}
+		next = !hasValue && strings.HasPrefix(a, "-") && secretName.MatchString(a)
+		r.Args = append(r.Args, mask(a))
+	}
+	return &r
+}
+
+// mask replaces the server's secrets in a text.
+func (s *Server) mask() func(string) string {
+	var pairs []string
+	for _, v := range s.Secrets() {
+		pairs = append(pairs, v, hidden)
+	}
+	return strings.NewReplacer(pairs...).Replace
+}
+
+func hideValues(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for k := range m {
+		out[k] = hidden
+	}
+	return out
+}
+
+// redactURL keeps what tells servers apart: scheme, host, path and the names of query parameters.
+func redactURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return hidden
+	}
+	if _, has := u.User.Password(); has {
+		u.User = url.UserPassword(u.User.Username(), "x")
+	}
+	query := u.Query()
+	for k := range query {
+		query[k] = []string{"x"}
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// String names the server and how it is reached, redacted.
+func (s Server) String() string {
+	r := s.Redacted()
+	switch s.Type {
+	case TypeStdio:
+		return fmt.Sprintf("%s (stdio: %s)", s.Name, strings.Join(append([]string{r.Command}, r.Args...), " "))
+	case TypeBuiltin:
+		return fmt.Sprintf("%s (builtin: %s)", s.Name, s.Builtin)
+	}
+	return fmt.Sprintf("%s (%s: %s)", s.Name, s.Type, r.URL)
+}
+
+// Format is String for every verb, so that no log line or error can show more.
+func (s Server) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
+
+// MarshalJSON encodes the redacted server.
+func (s Server) MarshalJSON() ([]byte, error) {
+	type fields Server // without methods
+	return json.Marshal((*fields)(s.Redacted()))
+}
