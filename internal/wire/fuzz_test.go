@@ -3,6 +3,8 @@ package wire_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -29,6 +31,7 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("Valid = %v, encoding/json says %v", got, want)
 		}
 		m, err := wire.Scan(raw)
+		checkRead(t, raw, m, err)
 		if err != nil {
 			return
 		}
@@ -59,6 +62,20 @@ func FuzzScan(f *testing.F) {
 		}
 		checkMembers(t, &m)
 	})
+}
+
+// checkRead: however the bytes of a message come in, it is read as if they were there.
+func checkRead(t *testing.T, raw []byte, want wire.Message, wantErr error) {
+	got, err := wire.Read(iotest.OneByteReader(bytes.NewReader(raw)), make([]byte, len(raw)))
+	if fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && (got.ID != want.ID || got.Method != want.Method || got.Params != want.Params ||
+		got.Result != want.Result || got.Error != want.Error || got.Kind != want.Kind || got.Multiline != want.Multiline || !bytes.Equal(got.Body.Raw, want.Body.Raw)) {
+		t.Fatalf("read %+v (%v), want %+v (%v)", got, err, want, wantErr)
+	}
+	if len(raw) > 0 && wantErr == nil {
+		if _, err := wire.Read(bytes.NewReader(raw[:len(raw)-1]), make([]byte, len(raw))); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatalf("a short message was accepted: %v", err)
+		}
+	}
 }
 
 // checkMembers compares the noted members with a walk and with encoding/json.

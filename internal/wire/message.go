@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 )
 
@@ -68,38 +69,60 @@ const (
 func Scan(raw []byte) (Message, error) {
 	m := Message{Raw: raw}
 	s := scanner{b: raw}
-	i := s.space(0)
-	if i < len(raw) && raw[i] == '[' {
-		return m, &ScanError{Code: CodeInvalidRequest, Offset: i, Reason: "batches are not supported here"}
+	return m, m.scan(&s)
+}
+
+// Read fills buf from r and scans it while it comes in: most of a large message is
+// scanned by the time its last bytes arrive, and while it is still in the processor's
+// cache. The result is that of Scan; an error that is not a *ScanError is one of
+// reading, io.ErrUnexpectedEOF if r ended early. After an error buf may not be full.
+func Read(r io.Reader, buf []byte) (Message, error) {
+	m := Message{Raw: buf}
+	s := scanner{b: buf[:0], whole: buf, src: r}
+	if len(buf) == 0 {
+		s.src = nil
 	}
-	if i >= len(raw) || raw[i] != '{' {
-		if i = s.value(i, 0); i >= 0 && s.space(i) == len(raw) {
-			return m, &ScanError{Code: CodeInvalidRequest, Reason: "a message must be a JSON object"}
+	err := m.scan(&s)
+	if s.readErr != nil {
+		return m, s.readErr
+	}
+	return m, err
+}
+
+// scan reads the message that s holds or brings.
+func (m *Message) scan(s *scanner) error {
+	i := s.space(0)
+	if s.need(i) && s.b[i] == '[' {
+		return &ScanError{Code: CodeInvalidRequest, Offset: i, Reason: "batches are not supported here"}
+	}
+	if !s.need(i) || s.b[i] != '{' {
+		if i = s.value(i, 0); i >= 0 && !s.need(s.space(i)) {
+			return &ScanError{Code: CodeInvalidRequest, Reason: "a message must be a JSON object"}
 		}
 		s.fail(max(i, 0), "text after the value")
-		return m, s.err
+		return s.err
 	}
 	seen, wrong := 0, (*ScanError)(nil)
-	end := m.envelope(&s, i, &seen, &wrong)
+	end := m.envelope(s, i, &seen, &wrong)
 	if end >= 0 {
-		if end = s.space(end); end != len(raw) {
+		if end = s.space(end); s.need(end) {
 			s.fail(end, "text after the message")
 		}
 	}
 	m.Multiline = s.multiline
 	if s.err != nil {
-		return m, s.err
+		return s.err
 	}
 	if wrong == nil {
 		wrong = m.classify(seen)
 	}
-	if wrong != nil {
-		if m.ID.OK() && string(m.ID.Of(raw)) != "null" {
-			wrong.ID = m.ID.Of(raw)
-		}
-		return m, wrong
+	if wrong == nil {
+		return nil
 	}
-	return m, nil
+	if m.ID.OK() && string(m.ID.Of(m.Raw)) != "null" {
+		wrong.ID = m.ID.Of(m.Raw)
+	}
+	return wrong
 }
 
 // envelope walks the members of the message. A member that breaks the envelope's
@@ -107,7 +130,7 @@ func Scan(raw []byte) (Message, error) {
 // JSON at all are still reported as such.
 func (m *Message) envelope(s *scanner, i int, seen *int, wrong **ScanError) int {
 	i = s.space(i + 1)
-	if i < len(s.b) && s.b[i] == '}' {
+	if s.need(i) && s.b[i] == '}' {
 		return i + 1
 	}
 	for {
@@ -117,7 +140,7 @@ func (m *Message) envelope(s *scanner, i int, seen *int, wrong **ScanError) int 
 		}
 		bit, bad := envelopeKey(key.Of(s.b))
 		var end int
-		if (bit == seenParams || bit == seenResult) && at < len(s.b) && s.b[at] == '{' {
+		if (bit == seenParams || bit == seenResult) && s.need(at) && s.b[at] == '{' {
 			end = m.Body.scan(s, at)
 		} else {
 			end = s.value(at, 1)
@@ -136,7 +159,7 @@ func (m *Message) envelope(s *scanner, i int, seen *int, wrong **ScanError) int 
 		if bad != "" && *wrong == nil {
 			*wrong = &ScanError{Code: CodeInvalidRequest, Offset: key.Lo, Reason: bad}
 		}
-		if i = s.space(end); i >= len(s.b) {
+		if i = s.space(end); !s.need(i) {
 			return s.fail(i, "unexpected end")
 		}
 		switch s.b[i] {

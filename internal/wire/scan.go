@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"io"
 	"math/bits"
 	"unicode/utf8"
 )
@@ -25,6 +26,39 @@ type scanner struct {
 	b         []byte
 	multiline bool // a line break was seen; valid JSON has them only between tokens
 	err       *ScanError
+
+	// While src is not nil, more of the text comes from it: b then grows inside whole.
+	src     io.Reader
+	whole   []byte
+	readErr error
+}
+
+// need reports whether byte i is there, after reading up to it if it can be read.
+func (s *scanner) need(i int) bool {
+	for i >= len(s.b) {
+		if s.src == nil || !s.fill() {
+			return false
+		}
+	}
+	return true
+}
+
+// fill reads more of the text, and false says that there is none.
+func (s *scanner) fill() bool {
+	at := len(s.b)
+	n, err := s.src.Read(s.whole[at:])
+	if s.b = s.whole[:at+n]; len(s.b) == len(s.whole) {
+		s.src = nil
+		return n > 0
+	}
+	if err == nil {
+		return true
+	}
+	if s.src = nil; err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	s.readErr = err
+	return n > 0
 }
 
 func (s *scanner) fail(i int, reason string) int {
@@ -36,7 +70,7 @@ func (s *scanner) fail(i int, reason string) int {
 
 // space skips white space.
 func (s *scanner) space(i int) int {
-	for i < len(s.b) {
+	for i < len(s.b) || s.need(i) {
 		switch s.b[i] {
 		case ' ', '\t':
 		case '\n', '\r':
@@ -79,8 +113,30 @@ func exactly(w uint64) uint64 {
 // and treats the common escapes inside the word: in text full of them, looking for
 // each special byte anew costs twice as much.
 func (s *scanner) str(i int) int {
+	for {
+		at, ended := s.words(i)
+		if ended || at < 0 {
+			return at
+		}
+		if i = at; i+8 > len(s.b) && s.src != nil && s.fill() {
+			continue
+		}
+		switch { // at the end of the text, or at a character that words leaves to odd
+		case !s.need(i):
+			return s.fail(i, "unterminated string")
+		case s.b[i] == '"':
+			return i + 1
+		}
+		if i = s.odd(i); i < 0 {
+			return -1
+		}
+	}
+}
+
+// words goes on with a string as long as there are whole words, up to its end or to
+// something out of the ordinary.
+func (s *scanner) words(i int) (at int, ended bool) {
 	b := s.b
-words:
 	for i+8 <= len(b) {
 		w := binary.LittleEndian.Uint64(b[i:])
 		if special(w) == 0 {
@@ -91,40 +147,29 @@ words:
 			at := bits.TrailingZeros64(m) - 7 // in bits
 			switch byte(w >> (at & 63)) {
 			case '"':
-				return i + at>>3 + 1
+				return i + at>>3 + 1, true
 			case '\\':
 				if at < 56 && shortEscape[byte(w>>((at+8)&63))] {
 					m &= ^uint64(0) << (at + 8) << 8
 					continue
 				}
 			}
-			if i = s.odd(i + at>>3); i < 0 {
-				return -1
-			}
-			continue words
+			return i + at>>3, false
 		}
 		i += 8
 	}
-	for i < len(b) {
-		if b[i] == '"' {
-			return i + 1
-		}
-		if i = s.odd(i); i < 0 {
-			return -1
-		}
-	}
-	return s.fail(i, "unterminated string")
+	return i, false
 }
 
 // odd reads one character of a string that is not its end, whatever its form.
 func (s *scanner) odd(i int) int {
-	b := s.b
-	switch c := b[i]; {
+	switch c := s.b[i]; {
 	case c == '\\':
-		if i+1 < len(b) && shortEscape[b[i+1]] {
+		if s.need(i+1) && shortEscape[s.b[i+1]] {
 			return i + 2
 		}
-		if !isUnicodeEscape(b[i:]) {
+		s.need(i + 5)
+		if !isUnicodeEscape(s.b[i:]) {
 			return s.fail(i, "invalid escape in string")
 		}
 		return i + 6
@@ -133,7 +178,8 @@ func (s *scanner) odd(i int) int {
 	case c < utf8.RuneSelf:
 		return i + 1
 	}
-	r, n := utf8.DecodeRune(b[i:])
+	s.need(i + utf8.UTFMax - 1)
+	r, n := utf8.DecodeRune(s.b[i:])
 	if r == utf8.RuneError && n == 1 {
 		return s.fail(i, "invalid UTF-8 in string")
 	}
@@ -160,34 +206,34 @@ func isHex(c byte) bool {
 
 // digits skips decimal digits.
 func (s *scanner) digits(i int) int {
-	for i < len(s.b) && '0' <= s.b[i] && s.b[i] <= '9' {
+	for s.need(i) && '0' <= s.b[i] && s.b[i] <= '9' {
 		i++
 	}
 	return i
 }
 
 func (s *scanner) number(i int) int {
-	b, start := s.b, i
-	if b[i] == '-' {
+	start := i
+	if s.b[i] == '-' {
 		i++
 	}
-	if i < len(b) && b[i] == '0' {
+	if s.need(i) && s.b[i] == '0' {
 		i++
 	} else if j := s.digits(i); j > i {
 		i = j
 	} else {
 		return s.fail(start, "invalid number")
 	}
-	if i < len(b) && b[i] == '.' {
+	if s.need(i) && s.b[i] == '.' {
 		j := s.digits(i + 1)
 		if j == i+1 {
 			return s.fail(start, "invalid number")
 		}
 		i = j
 	}
-	if i < len(b) && b[i]|0x20 == 'e' {
+	if s.need(i) && s.b[i]|0x20 == 'e' {
 		i++
-		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+		if s.need(i) && (s.b[i] == '+' || s.b[i] == '-') {
 			i++
 		}
 		j := s.digits(i)
@@ -200,7 +246,7 @@ func (s *scanner) number(i int) int {
 }
 
 func (s *scanner) literal(i int, word string) int {
-	if end := i + len(word); end <= len(s.b) && string(s.b[i:end]) == word {
+	if end := i + len(word); s.need(end-1) && string(s.b[i:end]) == word {
 		return end
 	}
 	return s.fail(i, "invalid literal")
@@ -228,7 +274,7 @@ func (s *scanner) scalar(i int) int {
 // key reads an object key at i and the colon behind it; the key's span (with its
 // quotes) comes back too.
 func (s *scanner) key(i int) (int, Span) {
-	if i >= len(s.b) || s.b[i] != '"' {
+	if !s.need(i) || s.b[i] != '"' {
 		return s.fail(i, "object key expected"), Span{}
 	}
 	end := s.str(i + 1)
@@ -236,7 +282,7 @@ func (s *scanner) key(i int) (int, Span) {
 		return -1, Span{}
 	}
 	j := s.space(end)
-	if j >= len(s.b) || s.b[j] != ':' {
+	if !s.need(j) || s.b[j] != ':' {
 		return s.fail(j, "colon expected"), Span{}
 	}
 	return s.space(j + 1), Span{i, end}
@@ -249,7 +295,7 @@ func (s *scanner) value(i, depth int) int {
 	var objects [MaxDepth / 64]uint64 // bit d: the container at depth d is an object
 	base := depth
 	for {
-		if i >= len(s.b) {
+		if !s.need(i) {
 			return s.fail(i, "unexpected end")
 		}
 		c := s.b[i]
@@ -265,7 +311,7 @@ func (s *scanner) value(i, depth int) int {
 			} else {
 				objects[at] &^= bit
 			}
-			if i < len(s.b) && s.b[i] == c+2 { // '}' and ']' follow their opener by two
+			if s.need(i) && s.b[i] == c+2 { // '}' and ']' follow their opener by two
 				depth--
 				i++
 			} else if c == '{' {
@@ -284,7 +330,7 @@ func (s *scanner) value(i, depth int) int {
 				return i
 			}
 			i = s.space(i)
-			if i >= len(s.b) {
+			if !s.need(i) {
 				return s.fail(i, "unexpected end")
 			}
 			d := depth - 1
@@ -311,7 +357,7 @@ func (s *scanner) value(i, depth int) int {
 // error to stop.
 func (s *scanner) object(i, depth int, f func(Member) *ScanError) int {
 	i = s.space(i + 1)
-	if i < len(s.b) && s.b[i] == '}' {
+	if s.need(i) && s.b[i] == '}' {
 		return i + 1
 	}
 	for {
@@ -328,7 +374,7 @@ func (s *scanner) object(i, depth int, f func(Member) *ScanError) int {
 			return -1
 		}
 		i = s.space(end)
-		if i >= len(s.b) {
+		if !s.need(i) {
 			return s.fail(i, "unexpected end")
 		}
 		switch s.b[i] {
