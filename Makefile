@@ -1,0 +1,36 @@
+# mcp-aggregator: every target is at most three lines; the work is in the packages they name.
+FUZZTIME ?= 10s
+BENCHFLAGS ?=
+PEERS = e2e/node_modules/.package-lock.json
+
+.PHONY: build test check race e2e conformance bench fuzz clean
+
+build: ## bin/mcp-aggregator, static
+	CGO_ENABLED=0 go build -trimpath -o bin/mcp-aggregator ./cmd/mcp-aggregator
+
+test: check race ## what every change must pass, under two minutes on two cores
+
+check: ## vet and staticcheck, the tagged suites included
+	go vet -tags e2e ./...
+	go tool staticcheck -tags e2e ./...
+
+race: ## all unit tests under the race detector
+	go test -race ./...
+
+e2e: build $(PEERS) ## the built program against real clients and servers
+	go test -tags e2e -count=1 -timeout 10m ./e2e
+
+conformance: build $(PEERS) ## the official conformance suite through the built program
+	go test -tags e2e -count=1 -timeout 10m -v ./e2e/conformance
+
+bench: build ## ratios against bare relays
+	go run ./bench $(BENCHFLAGS)
+
+fuzz: ## every fuzz target for FUZZTIME
+	.ci/fuzz $(FUZZTIME)
+
+clean:
+	rm -rf bin e2e/node_modules
+
+$(PEERS): e2e/package-lock.json
+	cd e2e && npm ci --ignore-scripts --loglevel=error

@@ -1,0 +1,78 @@
+package downstream
+
+import (
+	"context"
+	"errors"
+
+	"mcp-aggregator/internal/catalog"
+	"mcp-aggregator/internal/fault"
+	"mcp-aggregator/internal/router"
+	"mcp-aggregator/internal/wire"
+)
+
+// list answers with a page of the catalogue. The first lists wait a little for
+// servers that are still starting.
+func (s *Server) list(ctx context.Context, q *request, kind catalog.Kind) router.Reply {
+	s.router.Ready(ctx)
+	if ctx.Err() != nil {
+		return failed(ctx)
+	}
+	cursor, rpc := cursorOf(q)
+	if rpc != nil {
+		return router.Reply{Err: rpc}
+	}
+	snapshot := s.router.Generation().Catalog
+	page := snapshot.Page
+	if q.era == wire.Modern {
+		// A capability that was not declared is not there. Legacy clients learned of
+		// capabilities once, long ago perhaps: they get an empty list.
+		if !declared(snapshot, kind) {
+			return router.Reply{Err: methodNotFound(q.msg.Method)}
+		}
+		page = snapshot.PageModern
+	} else if q.session != nil && cursor == "" {
+		q.session.listed(kind)
+	}
+	result, err := page(kind, cursor)
+	if err != nil {
+		return router.Reply{Err: invalidParams("invalid params: " + err.Error())}
+	}
+	return router.Reply{Result: result}
+}
+
+// cursorOf reads the cursor of a list request. Null and the empty string, which we
+// never hand out, mean the beginning.
+func cursorOf(q *request) (string, *wire.RPCError) {
+	spans, err := q.msg.Body.Fields("cursor")
+	if err != nil {
+		return "", invalidParams("invalid params: " + err.Error())
+	}
+	raw := spans[0].Of(q.msg.Body.Raw)
+	if len(raw) == 0 || raw[0] == 'n' {
+		return "", nil
+	}
+	cursor, ok := wire.Unquote(raw)
+	if !ok {
+		return "", invalidParams("invalid params: cursor must be a string")
+	}
+	return cursor, nil
+}
+
+// capabilityOf says which capability covers a list.
+var capabilityOf = map[catalog.Kind]string{
+	catalog.Tools: "tools", catalog.Prompts: "prompts", catalog.Resources: "resources", catalog.Templates: "resources",
+}
+
+func declared(snapshot *catalog.Snapshot, kind catalog.Kind) bool {
+	caps := snapshot.Capabilities()
+	return wire.Field(caps, wire.Span{Lo: 0, Hi: len(caps)}, capabilityOf[kind]).OK()
+}
+
+// failed is the reply to a request whose context has ended.
+func failed(ctx context.Context) router.Reply {
+	var f *fault.Error
+	if !errors.As(context.Cause(ctx), &f) {
+		f = errCancelled
+	}
+	return router.Reply{Err: rpcError(f)}
+}

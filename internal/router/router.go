@@ -1,0 +1,99 @@
+package router
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"mcp-aggregator/internal/bridge"
+	"mcp-aggregator/internal/fault"
+	"mcp-aggregator/internal/upstream"
+)
+
+// A Router carries calls of clients to upstreams.
+type Router struct {
+	upstreams *upstream.Set
+	identity  bridge.Identity
+	log       *slog.Logger
+	handle    Handler
+
+	gen       atomic.Pointer[Generation]
+	ready     chan struct{} // closed when the first lists are worth serving
+	readyOnce sync.Once
+
+	subs   subscriptions
+	levels levels
+}
+
+// Options are the parts a Router joins.
+type Options struct {
+	Upstreams *upstream.Set
+	Identity  bridge.Identity
+	Log       *slog.Logger // nil discards
+}
+
+// New returns a router that serves the given generation until Publish replaces it.
+func New(o Options, first *Generation) *Router {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Router{upstreams: o.Upstreams, identity: o.Identity, log: o.Log, ready: make(chan struct{})}
+	r.gen.Store(first)
+	stages := r.stages()
+	h := r.send
+	for i := len(stages) - 1; i >= 0; i-- {
+		h = stages[i](h)
+	}
+	r.handle = h
+	return r
+}
+
+// Identity is how the aggregator introduces itself.
+func (r *Router) Identity() bridge.Identity { return r.identity }
+
+// Generation returns what new calls should carry.
+func (r *Router) Generation() *Generation { return r.gen.Load() }
+
+// Publish replaces the generation for calls that begin from now on.
+func (r *Router) Publish(g *Generation) { r.gen.Store(g) }
+
+// MarkReady ends the waiting of Ready.
+func (r *Router) MarkReady() { r.readyOnce.Do(func() { close(r.ready) }) }
+
+// Ready waits until the first lists are worth serving: every server has connected
+// or failed once, or the time allowed for that is over.
+func (r *Router) Ready(ctx context.Context) {
+	select {
+	case <-r.ready:
+	case <-ctx.Done():
+	}
+}
+
+// isReady reports whether the first lists are complete.
+func (r *Router) isReady() bool {
+	select {
+	case <-r.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// Call carries one call to its upstream. Whatever happens, it ends in a reply fit
+// for the client: a defect in here costs this call alone.
+func (r *Router) Call(ctx context.Context, c *Call) (reply Reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("call panicked", "kind", fault.Internal, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
+			reply = r.failure(c, fault.Of(fault.Internal, "", "internal error"))
+		}
+	}()
+	reply, err := r.handle(ctx, c)
+	if err != nil {
+		return r.failure(c, err)
+	}
+	return reply
+}

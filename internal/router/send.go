@@ -1,0 +1,112 @@
+package router
+
+import (
+	"context"
+	"net/http"
+
+	"mcp-aggregator/internal/bridge"
+	"mcp-aggregator/internal/fault"
+	"mcp-aggregator/internal/upstream"
+	"mcp-aggregator/internal/wire"
+)
+
+// send is the end of the path: it borrows a connection to the target and translates
+// between the client's era and the connection's.
+func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
+	var reply Reply
+	err := r.upstreams.Use(ctx, c.Server, c.Session, func(conn upstream.Conn) error {
+		info := conn.Info()
+		hop := bridge.Hop{Client: c.Era, Upstream: info.Era, ID: upstream.NextID(), LogLevel: c.LogLevel}
+		req := upstream.Request{ID: hop.ID, Method: c.Method, Name: c.Name, Events: c.events()}
+		req.Params = r.identity.ParamEdits(hop, &c.Params, c.meta)
+		if len(c.edits) > 0 {
+			req.Params = req.Params.With(c.edits...)
+		}
+		req.Header = c.headers(info.Era)
+		answer, err := conn.Call(ctx, &req)
+		if err != nil {
+			return err
+		}
+		reply, err = r.answer(c, info.Era, &answer)
+		return err
+	})
+	return reply, err
+}
+
+// answer makes the upstream's answer fit for the client.
+func (r *Router) answer(c *Call, era wire.Era, a *upstream.Reply) (Reply, error) {
+	if a.Err != nil {
+		return Reply{Err: translateError(c, a.Err)}, nil
+	}
+	if era == wire.Modern && c.Era == wire.Legacy && bridge.InputRequired(&a.Result) {
+		a.Release()
+		return Reply{}, fault.Of(fault.Rejected, c.Server, "it asks for input of the user in a way that clients of revision %s and older do not know", wire.V20251125)
+	}
+	reply := Reply{Result: r.identity.ResultEdits(c.Method, c.Era, era, &a.Result)}
+	if a.Pooled() {
+		kept := *a
+		reply.Release = kept.Release
+	}
+	return reply, nil
+}
+
+// translateError passes an upstream's error on with code, message and data as they
+// came. Only "resource not found" is spelled differently by the eras.
+func translateError(c *Call, e *wire.RPCError) *wire.RPCError {
+	if c.Era == wire.Modern && e.Code == wire.CodeResourceNotFound {
+		return &wire.RPCError{Code: wire.CodeInvalidParams, Message: e.Message, Data: e.Data}
+	}
+	return e
+}
+
+// events returns the sink for what the upstream says during the call: its progress
+// gets the client's own token back, its log messages pass the client's level.
+func (c *Call) events() func(upstream.Event) {
+	sink, token := c.Events, c.meta.ProgressToken
+	if sink == nil {
+		return nil
+	}
+	return func(ev upstream.Event) {
+		switch {
+		case ev.ID != nil:
+			return // a request of the upstream: its connection has refused it
+		case ev.Method == "notifications/progress":
+			if token == nil {
+				return
+			}
+			ev.Params = bridge.ProgressEdits(ev.Params, token).Bytes()
+		case ev.Method == "notifications/message":
+			if !bridge.LogWanted(c.Era, c.LogLevel, ev.Params) {
+				return
+			}
+		}
+		sink(ev)
+	}
+}
+
+// headers are what this call adds to the request of an HTTP upstream: the client's
+// headers that the configuration allows by name, and on a modern hop the parameters
+// that the tool wants to see as headers.
+func (c *Call) headers(era wire.Era) http.Header {
+	s := c.Gen.Servers[c.Server]
+	modern := era == wire.Modern && len(c.Entry.Headers) > 0
+	if !modern && (s == nil || len(s.ForwardHeaders) == 0 || c.Header == nil) {
+		return nil
+	}
+	h := http.Header{}
+	if s != nil {
+		for _, name := range s.ForwardHeaders {
+			if v := c.Header.Values(name); len(v) > 0 {
+				h[http.CanonicalHeaderKey(name)] = v
+			}
+		}
+	}
+	if modern {
+		if args := c.Params.Field("arguments"); args.OK() {
+			for _, p := range c.Entry.Headers {
+				bridge.ParamHeader(h, p.Name, p.Path, args.Of(c.Params.Raw))
+			}
+		}
+	}
+	return h
+}

@@ -1,0 +1,92 @@
+package router
+
+import (
+	"context"
+	"time"
+
+	"mcp-aggregator/internal/bridge"
+	"mcp-aggregator/internal/fault"
+	"mcp-aggregator/internal/wire"
+)
+
+// stages is what happens to a call, from the outside in. The order is part of the
+// design:
+//
+//   - observe is outermost, so that it sees every end of a call, refusals included;
+//   - resolve comes before anything that decides by server or tool;
+//   - deadline is next to send, so that time spent waiting in front of it is not
+//     charged to the call.
+//
+// A stage that keeps results for repeated calls belongs behind resolve, one that
+// shrinks results behind that, then one that falls back to other targets, then
+// authorization with audit (each target is authorized on its own), then retry, the
+// breaker (which sees each attempt) and the queue.
+func (r *Router) stages() []Stage {
+	return []Stage{
+		r.observe,
+		r.resolve,
+		r.deadline,
+		// and then send
+	}
+}
+
+// observe notes how a call began and ended.
+func (r *Router) observe(next Handler) Handler {
+	return func(ctx context.Context, c *Call) (Reply, error) {
+		began := time.Now()
+		reply, err := next(ctx, c)
+		if r.log.Enabled(ctx, levelCall) {
+			kind := "ok"
+			if err != nil {
+				kind = fault.KindOf(err).String()
+			} else if reply.Err != nil {
+				kind = fault.Rejected.String()
+			}
+			r.log.Log(ctx, levelCall, "call", "method", c.Method, "kind", kind, "took", time.Since(began), "err", err)
+		}
+		return reply, err
+	}
+}
+
+// resolve finds the server and its own name for what the client named. A name that
+// is unknown because servers are still starting is looked up again once they have.
+func (r *Router) resolve(next Handler) Handler {
+	return func(ctx context.Context, c *Call) (Reply, error) {
+		out := *c
+		out.meta = bridge.ReadMeta(&c.Params)
+		t, err := r.lookup(&out)
+		if err != nil && !r.isReady() {
+			r.Ready(ctx)
+			out.Gen = r.Generation()
+			t, err = r.lookup(&out)
+		}
+		if err != nil {
+			return Reply{}, err
+		}
+		out.target = t
+		return next(ctx, &out)
+	}
+}
+
+// deadline bounds the call by the server's call_timeout.
+func (r *Router) deadline(next Handler) Handler {
+	return func(ctx context.Context, c *Call) (Reply, error) {
+		s := c.Gen.Servers[c.Server]
+		if s == nil || s.CallTimeout <= 0 {
+			return next(ctx, c)
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, s.CallTimeout,
+			fault.Of(fault.Timeout, c.Server, "no answer within call_timeout (%v)", s.CallTimeout))
+		defer cancel()
+		return next(ctx, c)
+	}
+}
+
+// fieldsOf reads the routing members of params, refusing ambiguous ones.
+func fieldsOf(c *Call, names ...string) ([]wire.Span, error) {
+	spans, err := c.Params.Fields(names...)
+	if err != nil {
+		return nil, &wire.RPCError{Code: wire.CodeInvalidParams, Message: "invalid params: " + err.Error()}
+	}
+	return spans, nil
+}

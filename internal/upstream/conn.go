@@ -1,0 +1,117 @@
+package upstream
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcp-aggregator/internal/config"
+	"mcp-aggregator/internal/wire"
+)
+
+// A Conn is one live connection to an upstream server, whatever its transport. It
+// is safe for concurrent use; the failure of one call never touches another.
+type Conn interface {
+	// Call sends one request and waits for its answer. A JSON-RPC error of the peer
+	// is Reply.Err; error is always a *fault.Error and says whether the request can
+	// have been executed (fault.Unreachable against fault.Lost). When ctx ends, the
+	// peer is told to cancel.
+	Call(ctx context.Context, r *Request) (Reply, error)
+	// Notify sends a notification.
+	Notify(ctx context.Context, method string, params wire.Value) error
+	// Info is what the handshake found out; replaced whole, never modified.
+	Info() *Info
+	// Done is closed when the transport is lost or closed.
+	Done() <-chan struct{}
+	// Err says why, after Done.
+	Err() error
+	// Close ends the connection in an orderly way, bounded by ctx, and waits for
+	// everything the connection started.
+	Close(ctx context.Context) error
+}
+
+// A Request is one call to an upstream.
+type Request struct {
+	ID     int64      // from NextID; also the progress token the upstream sees
+	Method string     //
+	Params wire.Value // as this upstream must see them
+
+	// Name is params.name or params.uri as the upstream knows it, for the Mcp-Name
+	// header of modern HTTP; empty if the method has neither.
+	Name string
+
+	// Header are further HTTP headers: those of forward_headers and Mcp-Param-*.
+	Header http.Header
+
+	// Events receives what the upstream sends because of this call, in order and
+	// before Call returns. It runs on the reader of the connection and must not
+	// block. nil drops them.
+	Events func(Event)
+}
+
+// An Event is a message of the upstream that belongs to a call in flight.
+type Event struct {
+	Method string
+	Params []byte // raw; valid only during the callback
+	ID     []byte // raw id if the upstream expects an answer, nil for a notification
+}
+
+// A Reply is the answer to a call: a result or the peer's JSON-RPC error.
+type Reply struct {
+	Result wire.Object // the result and where its members lie
+	Err    *wire.RPCError
+
+	release func()
+}
+
+// Pooled reports whether the reply has a buffer to give back.
+func (r *Reply) Pooled() bool { return r.release != nil }
+
+// Release gives the reply's buffer back for another call to use. It is optional;
+// nothing of the reply may be touched afterwards.
+func (r *Reply) Release() {
+	if f := r.release; f != nil {
+		*r = Reply{}
+		f()
+	}
+}
+
+// Info is what the handshake found out about a server.
+type Info struct {
+	Era          wire.Era
+	Version      string // protocol revision
+	Capabilities []byte // raw JSON object
+	ServerInfo   []byte // raw JSON object: name, version, ...
+	Instructions string
+}
+
+// A Notice is a notification that belongs to no call: list changes, resource
+// updates.
+type Notice struct {
+	Server string
+	Method string
+	Params []byte // owned by the receiver
+}
+
+// Options are what all connections share. The zero value of a field is usable.
+type Options struct {
+	Log      *slog.Logger
+	Limits   config.Limits
+	Version  string                        // ours, for clientInfo
+	Builtins map[string]func() *mcp.Server // builtin server name → constructor
+
+	// StartConcurrency is how many server processes start at the same time, 8 if 0.
+	StartConcurrency int
+
+	// Notify receives the notices of all servers. It must not block.
+	Notify func(Notice)
+}
+
+var lastID atomic.Int64
+
+// NextID returns a number that is unique in this process, to be used as the id of a
+// request to an upstream.
+func NextID() int64 { return lastID.Add(1) }

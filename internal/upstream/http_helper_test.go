@@ -1,0 +1,159 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"mcp-aggregator/internal/config"
+	"mcp-aggregator/internal/fault"
+	"mcp-aggregator/internal/wire"
+)
+
+// A peer is a scripted server: it gets each POST with its message scanned, and other
+// requests with a zero message.
+type peer func(w http.ResponseWriter, r *http.Request, m *wire.Message)
+
+func (p peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	m := wire.Message{}
+	if r.Method == http.MethodPost {
+		if m, err = wire.Scan(body); err != nil {
+			http.Error(w, "the test sent a bad message: "+err.Error(), http.StatusTeapot)
+			return
+		}
+	}
+	p(w, r, &m)
+}
+
+// reply answers with a JSON text in which ID stands for the id of the request.
+func reply(w http.ResponseWriter, m *wire.Message, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, strings.ReplaceAll(text, "ID", string(m.ID.Of(m.Raw))))
+}
+
+// events answers with a stream of that text, ID replaced, and flushes.
+func events(w http.ResponseWriter, m *wire.Message, text string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, strings.ReplaceAll(text, "ID", string(m.ID.Of(m.Raw))))
+	w.(http.Flusher).Flush()
+}
+
+const okResult = `{"jsonrpc":"2.0","id":ID,"result":{"ok":true}}`
+
+// connectHTTP connects to the address; the connection is closed with the test, and
+// nothing of it may be left then.
+func connectHTTP(t *testing.T, address string, change ...func(*config.Server, *Options)) *httpConn {
+	t.Helper()
+	leaked := goleak.IgnoreCurrent()
+	s := config.DefaultServer("peer")
+	s.URL = address
+	o := &Options{}
+	for _, f := range change {
+		f(s, o)
+	}
+	conn, err := openHTTP(t.Context(), s, o, o.Notify)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		goleak.VerifyNone(t, leaked)
+	})
+	conn.setInfo(&Info{Version: wire.V20251125})
+	return conn.(*httpConn)
+}
+
+// servePeer starts a scripted server and connects to it.
+func servePeer(t *testing.T, p peer, change ...func(*config.Server, *Options)) *httpConn {
+	t.Helper()
+	srv := httptest.NewServer(p)
+	t.Cleanup(srv.Close)
+	return connectHTTP(t, srv.URL+"/mcp", change...)
+}
+
+// pipePeer is servePeer inside a synctest bubble: without sockets.
+func pipePeer(t *testing.T, p peer, notice func(Notice)) *httpConn {
+	t.Helper()
+	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+	srv := &http.Server{Handler: p}
+	go func() { _ = srv.Serve(l) }()
+	t.Cleanup(func() { _ = srv.Close() })
+	s := config.DefaultServer("peer")
+	u, _ := url.Parse("http://peer.test/mcp")
+	n, err := newHTTPNetwork(s, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.dial = l.dial
+	conn := newHTTPConn(s, &Options{}, u, n, notice)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn.setInfo(&Info{Version: wire.V20251125})
+	return conn
+}
+
+// A pipeListener is a network of pipes.
+type pipeListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case l.conns <- there:
+		return here, nil
+	case <-l.done:
+		return nil, errors.New("connection refused")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// call makes a call and returns what came of it in one line: the result, the peer's
+// error, or the kind of failure.
+func call(ctx context.Context, c Conn, method string) string {
+	reply, err := c.Call(ctx, &Request{ID: NextID(), Method: method})
+	return outcome(reply, err)
+}
+
+func outcome(reply Reply, err error) string {
+	defer reply.Release()
+	switch {
+	case err != nil:
+		return fault.KindOf(err).String()
+	case reply.Err != nil:
+		return fmt.Sprint(reply.Err.Code)
+	}
+	return string(reply.Result.Raw)
+}
+
+const okOutcome = `{"ok":true}`

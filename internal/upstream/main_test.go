@@ -1,0 +1,13 @@
+package upstream_test
+
+import (
+	"testing"
+
+	"mcp-aggregator/internal/mcptest"
+)
+
+// children are the programs this test binary becomes when it is started again. Test
+// files add theirs in init.
+var children = mcptest.Children{}
+
+func TestMain(m *testing.M) { children.Main(m) }

@@ -1,0 +1,157 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"mcp-aggregator/internal/fault"
+)
+
+// The methods of this file publish the phases of an owner:
+//
+//	dialing → ready → lost → dialing …
+//	        ↘ failed ↗            any → close
+//
+// They run on the owner's goroutine.
+
+// show publishes the status and, unless it is nil, a new face.
+func (o *owner) show(f *face) {
+	now := o.now
+	o.status.Store(&now)
+	if f != nil {
+		if old := o.face.Swap(f); old != nil && old.changed != nil {
+			close(old.changed)
+		}
+	}
+	o.signal()
+}
+
+// enter changes the state people see and notes since when.
+func (o *owner) enter(s string) {
+	if o.now.State != s {
+		o.now.State, o.now.Since = s, time.Now()
+	}
+}
+
+// begin publishes the state before the first attempt.
+func (o *owner) begin() {
+	o.now = Status{Server: o.server.Name, Type: string(o.server.Type), State: Pending, Since: time.Now()}
+	f := &face{changed: make(chan struct{})}
+	if !o.server.Enabled {
+		o.now.State = Disabled
+		f = &face{err: fault.Of(fault.Unreachable, o.server.Name, "is disabled by the configuration")}
+	}
+	o.show(f)
+}
+
+// dialing: an attempt begins. Callers wait for the first one after a start or a
+// loss; a failure before it keeps turning them away until one succeeds.
+func (o *owner) dialing() {
+	o.now.Attempt++
+	o.now.NextAttempt = time.Time{}
+	f := o.face.Load()
+	switch {
+	case f.err == nil:
+		f = nil
+	case o.now.State == Pending:
+		f = &face{changed: make(chan struct{})}
+	default:
+		f = &face{err: f.err}
+	}
+	o.show(f)
+}
+
+// ready: a connection can be used.
+func (o *owner) ready(l *liveConn) {
+	info := l.conn.Info()
+	o.enter(Connected)
+	o.log.Info("server connected", "era", eraOf(info), "version", info.Version, "attempt", o.now.Attempt)
+	o.now.Attempt, o.now.NextAttempt = 0, time.Time{}
+	o.now.Era, o.now.Version, o.now.ServerInfo = eraOf(info), info.Version, info.ServerInfo
+	o.show(&face{live: l})
+}
+
+// lost: the connection is gone and will be made anew.
+func (o *owner) lost(err error, delay time.Duration) {
+	o.enter(Pending)
+	o.log.Warn("server lost", "err", plain(err), "next", delay.Round(time.Millisecond))
+	o.stale()
+	f := &face{changed: make(chan struct{})}
+	if o.blame(err, delay); delay > patience {
+		f = &face{err: o.absent("is being restarted", err), next: o.now.NextAttempt}
+	}
+	o.show(f)
+}
+
+// failed: an attempt did not bring a connection.
+func (o *owner) failed(err error, delay time.Duration) {
+	o.enter(Failed)
+	if fault.KindOf(err) == fault.Unauthorized {
+		o.enter(NeedsAuth)
+	}
+	level := o.log.Warn
+	if o.now.LastError == plain(err) {
+		level = o.log.Debug // the same as the last time
+	}
+	level("server not connected", "err", plain(err), "attempt", o.now.Attempt, "next", delay.Round(time.Millisecond))
+	o.blame(err, delay)
+	o.now.Stderr = o.dialer.tail
+	o.show(&face{err: o.absent("is not connected", err), next: o.now.NextAttempt})
+}
+
+// blame notes what went wrong and when the next attempt is due.
+func (o *owner) blame(err error, delay time.Duration) {
+	o.now.LastError = plain(err)
+	o.now.NextAttempt = time.Now().Add(delay)
+}
+
+// absent makes the error for callers. Whatever the cause, their request has not
+// been sent.
+func (o *owner) absent(what string, cause error) *fault.Error {
+	kind := fault.Unreachable
+	if fault.KindOf(cause) == fault.Unauthorized {
+		kind = fault.Unauthorized
+	}
+	return &fault.Error{Kind: kind, Server: o.server.Name, Reason: what + ": " + plain(cause), Err: cause}
+}
+
+// close: no connection will come any more.
+func (o *owner) close(why error) {
+	err := fault.Of(fault.Unreachable, o.server.Name, "was %w", errRemoved)
+	if errors.Is(why, errShutdown) || errors.Is(why, context.Canceled) {
+		err = fault.Of(fault.ShuttingDown, o.server.Name, "%w", errShutdown)
+	}
+	o.now.NextAttempt = time.Time{}
+	o.show(&face{err: err})
+}
+
+// counted: there is a new listing.
+func (o *owner) counted() {
+	l := o.listing.Load()
+	o.now.Tools, o.now.Prompts = len(l.Tools), len(l.Prompts)
+	o.now.Resources, o.now.Templates = len(l.Resources), len(l.Templates)
+	o.now.Problems = l.Problems
+	bad := o.lists.problems()
+	if !slices.Equal(bad, o.now.Degraded) {
+		for _, problem := range bad {
+			o.log.Warn("list not complete", "err", problem)
+		}
+	}
+	o.now.Degraded = bad
+	o.show(nil)
+}
+
+// stale marks the last known lists as such.
+func (o *owner) stale() {
+	if l := o.listing.Load(); l != nil {
+		o.listing.Store(l.WithStale(true))
+	}
+}
+
+// plain is an error as it may be shown: one line of bounded length.
+func plain(err error) string {
+	const most = 600
+	return clip(reasonOf(err), most)
+}
