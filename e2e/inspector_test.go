@@ -20,7 +20,7 @@ func TestInspector(t *testing.T) {
 	a := harness.Serve(t, referenceServers(t, folder, startEverything(t)))
 	fronts := map[string][]string{
 		"HTTP":  {"--transport", "http", "--server-url", a.URL},
-		"stdio": {harness.Binary(t), "serve", "--config", referenceServers(t, folder, "").Write(t), "--stdio"},
+		"stdio": {"--config", inspectorConfig(t, referenceServers(t, folder, "")), "--server", "all"},
 	}
 	questions := []struct {
 		name string
@@ -53,6 +53,16 @@ func TestInspector(t *testing.T) {
 			})
 		}
 	}
+}
+
+// inspectorConfig is the aggregator as a server in a file of the inspector, whose
+// command line has a flag --config of its own.
+func inspectorConfig(t *testing.T, config harness.Config) string {
+	t.Helper()
+	return harness.Config{"mcpServers": map[string]any{"all": map[string]any{
+		"type": "stdio", "command": harness.Binary(t),
+		"args": []string{"serve", "--config", config.Write(t), "--stdio"},
+	}}}.Write(t)
 }
 
 func inspect(t *testing.T, args []string) string {

@@ -63,7 +63,7 @@ var brokenMessages = []malformed{
 // in both eras, except that the modern one mirrors the code in the status.
 var wrongRequests = []malformed{
 	{name: "an unknown method", body: rpc("tools/explode", `{}`), code: -32601},
-	{name: "an empty method", body: rpc("", `{}`)},
+	{name: "an empty method", body: rpc("", `{}`), status: -1},
 	{name: "a call without a name", body: rpc("tools/call", `{}`), code: -32602},
 	{name: "a call by number", body: rpc("tools/call", `{"name":7}`), code: -32602},
 	{name: "a call of two names", body: rpc("tools/call", `{"name":"echo__echo","name":"echo__x"}`)},

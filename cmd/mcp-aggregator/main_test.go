@@ -57,7 +57,8 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // mirror is an MCP server on standard input and output. Its tool "arguments" answers
-// with the arguments as they arrived, "shapes" with every kind of content.
+// with the arguments as they arrived, "shapes" with every kind of content. Started with
+// the argument "broken" it has prompts that it cannot list.
 func mirror() {
 	s := mcp.NewServer(&mcp.Implementation{Name: "mirror", Version: "1"}, nil)
 	anything := map[string]any{"type": "object"}
@@ -77,7 +78,20 @@ func mirror() {
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{StructuredContent: map[string]any{"only": "this"}}, nil
 		})
+	if len(os.Args) > 1 && os.Args[1] == "broken" {
+		s.AddPrompt(&mcp.Prompt{Name: "hidden"}, nil)
+		s.AddReceivingMiddleware(refusePrompts)
+	}
 	if s.Run(context.Background(), &mcp.StdioTransport{}) != nil {
 		os.Exit(1)
+	}
+}
+
+func refusePrompts(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method == "prompts/list" {
+			return nil, errors.New("no prompts today")
+		}
+		return next(ctx, method, req)
 	}
 }

@@ -37,6 +37,8 @@ type serverReport struct {
 	Prompts   int    `json:"prompts,omitempty"`
 	Resources int    `json:"resources,omitempty"` // with templates
 	Error     string `json:"error,omitempty"`
+
+	Degraded []string `json:"degraded,omitempty"` // lists that could not be read, and why
 }
 
 type toolReport struct {
@@ -85,6 +87,9 @@ func (r *report) addStatus(status []*upstream.Status) {
 		if st := found[s.Name]; st != nil {
 			s.State, s.Protocol, s.Error = string(st.State), st.Version, printable(st.LastError)
 			s.Tools, s.Prompts, s.Resources = st.Tools, st.Prompts, st.Resources+st.Templates
+			for _, d := range st.Degraded {
+				s.Degraded = append(s.Degraded, printable(d))
+			}
 		}
 	}
 }
@@ -112,16 +117,27 @@ func (r *report) print(w io.Writer) error {
 			return err
 		}
 	}
-	if len(r.Problems)+len(r.Notes) > 0 {
-		fmt.Fprintln(w)
-	}
-	for _, p := range r.Problems {
-		fmt.Fprintln(w, p)
-	}
-	for _, n := range r.Notes {
-		fmt.Fprintln(w, "note:", printable(n))
+	if remarks := r.remarks(); len(remarks) > 0 {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(remarks, "\n"))
 	}
 	return nil
+}
+
+// remarks are the lines below the tables: what is not as it should be, or not as written.
+func (r *report) remarks() []string {
+	var lines []string
+	for _, s := range r.Servers {
+		for _, d := range s.Degraded {
+			lines = append(lines, fmt.Sprintf("server %q: %s", s.Name, d))
+		}
+	}
+	for _, p := range r.Problems {
+		lines = append(lines, p.String())
+	}
+	for _, n := range r.Notes {
+		lines = append(lines, "note: "+printable(n))
+	}
+	return lines
 }
 
 // servers is the table of servers: how they are configured or, once they have been

@@ -37,6 +37,7 @@ func TestConformance(t *testing.T) {
 					passed, required, rev.required, results["direct"].output)
 			}
 			for _, cell := range cells[1:] {
+				started := time.Now()
 				upstream := harness.Config{"url": direct}
 				if strings.HasPrefix(cell, "stdio") {
 					upstream = harness.Config{"command": harness.ConformanceServer(t)}
@@ -46,6 +47,7 @@ func TestConformance(t *testing.T) {
 				} else {
 					results[cell] = runSuite(t, serve(t, upstream.With("prefix", "")), rev.name)
 				}
+				t.Logf("%s took %s", cell, time.Since(started).Round(time.Millisecond))
 			}
 			t.Logf("\n%s", table(rev.name, cells, results))
 			for _, cell := range cells[1:] {

@@ -96,6 +96,7 @@ func (a *App) ServeStdio(in io.Reader, out io.Writer) {
 // or one fails. Then it stops accepting, lets calls in flight finish within
 // limits.drain, ends the connections and returns once everything has stopped.
 func (a *App) Run(ctx context.Context) error {
+	defer keepHeapFloor()()
 	a.set.Apply(a.cfg.Servers)
 	return a.runActors(ctx, a.cfg.Limits.Drain)
 }

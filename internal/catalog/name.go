@@ -45,12 +45,39 @@ func guard(name string) string {
 // A naming knows the names of all servers.
 type naming struct {
 	limit    int
-	servers  map[string]bool // every configured server
-	prefixes map[string]bool // guarded, without the empty one
+	servers  nameSet // every configured server
+	prefixes nameSet // guarded, without the empty one
+}
+
+// A nameSet is what names are split by.
+type nameSet struct {
+	has     map[string]bool
+	longest int
+}
+
+func (s *nameSet) add(name string) {
+	if s.has == nil {
+		s.has = map[string]bool{}
+	}
+	s.has[name] = true
+	s.longest = max(s.longest, len(name))
+}
+
+// split splits a name at the first separator behind the longest known one. The order
+// of the separators says which wins at the same place.
+func (s *nameSet) split(name string, separators ...string) (known, rest string, ok bool) {
+	for i := min(len(name)-1, s.longest); i > 0; i-- {
+		for _, sep := range separators {
+			if strings.HasPrefix(name[i:], sep) && s.has[name[:i]] {
+				return name[:i], name[i+len(sep):], true
+			}
+		}
+	}
+	return "", "", false
 }
 
 func newNaming(servers []*config.Server, listings []*Listing, limit int) *naming {
-	n := &naming{limit: limit, servers: map[string]bool{}, prefixes: map[string]bool{}}
+	n := &naming{limit: limit}
 	for _, s := range servers {
 		n.add(s.Name, prefixOf(s))
 	}
@@ -61,9 +88,9 @@ func newNaming(servers []*config.Server, listings []*Listing, limit int) *naming
 }
 
 func (n *naming) add(server, prefix string) {
-	n.servers[server] = true
+	n.servers.add(server)
 	if prefix != "" {
-		n.prefixes[guard(prefix)] = true
+		n.prefixes.add(guard(prefix))
 	}
 }
 
@@ -78,7 +105,7 @@ func (n *naming) join(prefix, name string) string {
 
 // owns reports whether an exposed name reads as one of the server with the prefix.
 func (n *naming) owns(prefix, exposed string) bool {
-	longest, _, _ := splitName(exposed, n.prefixes, separator)
+	longest, _, _ := n.prefixes.split(exposed, separator)
 	return longest == guard(prefix)
 }
 
@@ -88,19 +115,6 @@ func (n *naming) suffixed(exposed, server, name string, attempt int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s\x00%s", attempt, server, name))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 	return exposed[:min(len(exposed), n.limit-1-len(hash))] + "_" + hash
-}
-
-// splitName splits a name at the first separator behind the longest known server.
-// The order of the separators says which wins at the same place.
-func splitName(name string, known map[string]bool, separators ...string) (server, rest string, ok bool) {
-	for i := len(name) - 1; i > 0; i-- {
-		for _, sep := range separators {
-			if strings.HasPrefix(name[i:], sep) && known[name[:i]] {
-				return name[:i], name[i+len(sep):], true
-			}
-		}
-	}
-	return "", "", false
 }
 
 // A claim is one tool or prompt that wants a name.

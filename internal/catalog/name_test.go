@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
@@ -175,6 +176,23 @@ func TestFindingAToolAllocatesNothing(t *testing.T) {
 	}
 	if _, ok := new(catalog.Snapshot).Tool("s__b"); ok {
 		t.Error("an empty snapshot has tools")
+	}
+}
+
+func TestLongNamesOfClientsCostNothing(t *testing.T) {
+	s, _ := build(t, catalog.Rules{}, "server: a")
+	for _, text := range []string{"_", ".", "server__", "mcp__"} {
+		name := strings.Repeat(text, 4<<20/len(text))
+		began := time.Now()
+		if _, ok := s.Tool(name); ok {
+			t.Errorf("%.20s… is a tool", name)
+		}
+		if _, ok := s.Resource(name); ok {
+			t.Errorf("%.20s… is a resource", name)
+		}
+		if took := time.Since(began); took > 5*time.Second { // trying every separator took minutes
+			t.Errorf("%.20s…: looking it up took %v", name, took)
+		}
 	}
 }
 

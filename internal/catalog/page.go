@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/fnv"
+	"sort"
 	"strconv"
 
 	"mcp-aggregator/internal/wire"
@@ -13,15 +14,25 @@ import (
 // ErrBadCursor is returned for a cursor that no list of the kind has handed out.
 var ErrBadCursor = errors.New("invalid cursor")
 
+// maxPage bounds a page in bytes, whatever its number of entries: every client takes
+// a message of this size. A single definition is smaller.
+const maxPage = 4 << 20
+
 // A list is all entries of one kind and the pages they stand on. Entry.Def are parts
 // of the pages: every definition is held once.
 type list struct {
 	entries []Entry
-	pages   [][]byte          // complete results
-	size    int               // entries per page
+	pages   []page
+	size    int               // most entries per page
 	servers []stretch         // in configuration order
 	find    map[string]*Entry // exposed name or URI → entry
 	modern  []wire.Edit       // what modern results have in addition
+}
+
+// A page is a complete result, from one entry on.
+type page struct {
+	raw   []byte
+	first int
 }
 
 // A stretch is the part of the entries that one server has; it may be empty.
@@ -35,12 +46,14 @@ func (l *list) fill(kind Kind, claims []claim) {
 	l.entries = make([]Entry, len(claims))
 	l.find = make(map[string]*Entry, len(claims))
 	head := `{"` + kind.Member() + `":[`
-	for lo := 0; lo < len(claims) || lo == 0; lo += l.size {
-		hi := min(lo+l.size, len(claims))
+	for lo, hi := 0, 0; lo < len(claims); lo = hi {
 		size := len(head) + len(`],"nextCursor":""}`) + cursorLength
-		for i := lo; i < hi; i++ {
-			it := claims[i].item
-			size += len(it.Def) - (it.At.Hi - it.At.Lo) + len(claims[i].exposed) + len(`"",`)
+		for hi = lo; hi < len(claims) && hi-lo < l.size; hi++ {
+			n := claims[hi].length()
+			if hi > lo && size+n > maxPage {
+				break
+			}
+			size += n
 		}
 		raw := append(make([]byte, 0, size), head...)
 		for i := lo; i < hi; i++ {
@@ -61,8 +74,13 @@ func (l *list) fill(kind Kind, claims []claim) {
 		if raw = append(raw, ']'); hi < len(claims) {
 			raw = append(raw, `,"nextCursor":"`+l.cursor(kind, hi-1)+`"`...)
 		}
-		l.pages = append(l.pages, append(raw, '}'))
+		l.pages = append(l.pages, page{append(raw, '}'), lo})
 	}
+}
+
+// length is how many bytes a claim takes on a page, but for escapes in its name.
+func (c *claim) length() int {
+	return len(c.item.Def) - (c.item.At.Hi - c.item.At.Lo) + len(c.exposed) + len(`"",`)
 }
 
 // appendAs appends the definition under another name. A name that stays is not
@@ -88,12 +106,13 @@ func (l *list) page(kind Kind, cursor string) (wire.Value, error) {
 	if at == len(l.entries) {
 		return wire.Value{Raw: []byte(`{"` + kind.Member() + `":[]}`)}, nil
 	}
-	v := wire.Value{Raw: l.pages[at/l.size]}
-	if skip := at % l.size; skip > 0 { // the list has changed since: the rest of the page
+	i := sort.Search(len(l.pages), func(i int) bool { return l.pages[i].first > at }) - 1
+	v := wire.Value{Raw: l.pages[i].raw}
+	if first := l.pages[i].first; first < at { // the list has changed since: the rest of the page
 		lo := len(`{"":[`) + len(kind.Member())
 		hi := lo
-		for i := at - skip; i < at; i++ {
-			hi += len(l.entries[i].Def) + 1
+		for _, e := range l.entries[first:at] {
+			hi += len(e.Def) + len(",")
 		}
 		v.Edits = []wire.Edit{{Span: wire.Span{Lo: lo, Hi: hi}}}
 	}

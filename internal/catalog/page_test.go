@@ -109,6 +109,26 @@ func TestPageBytes(t *testing.T) {
 	}
 }
 
+func TestPagesAreBoundedInBytes(t *testing.T) {
+	in := catalog.Input{Server: server("s", prefix(""))}
+	for _, name := range numbered(60) {
+		in.Tools = append(in.Tools, []byte(`{"name":"`+name+`","_meta":"`+strings.Repeat("x", 200<<10)+`","inputSchema":{"type":"object"}}`))
+	}
+	s, _ := catalog.Build([]*catalog.Listing{catalog.NewListing(in)}, catalog.Rules{})
+	for cursor := ""; ; {
+		v, _ := s.Page(catalog.Tools, cursor)
+		if v.Len() > 4<<20 {
+			t.Errorf("a page has %d bytes", v.Len())
+		}
+		if _, cursor = readPage(t, s, cursor); cursor == "" {
+			break
+		}
+	}
+	if names, pages := readAll(t, s); !slices.Equal(names, numbered(60)) || pages != 3 {
+		t.Errorf("%d pages with %v", pages, names)
+	}
+}
+
 func TestCursorsSurviveChanges(t *testing.T) {
 	rules := catalog.Rules{
 		Catalog: config.Catalog{PageSize: 4},

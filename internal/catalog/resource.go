@@ -30,6 +30,9 @@ func (s *Snapshot) Resource(uri string) (*Entry, bool) {
 			}
 		}
 	}
+	if len(own) > maxURI {
+		return nil, false
+	}
 	for i := range s.matchers {
 		m := &s.matchers[i]
 		if server != "" && m.entry.Server != server || !m.template.match(own) || !s.byServer[m.entry.Server].readable.Allows(own) {
@@ -57,7 +60,7 @@ func (s *Snapshot) Owners(uri string) (servers []string, own string) {
 
 // qualified takes a URI that is qualified with one of our servers apart.
 func (s *Snapshot) qualified(uri string) (server, own string) {
-	if server, own, ok := Restore(uri); ok && s.naming != nil && s.naming.servers[server] {
+	if server, own, ok := Restore(uri); ok && s.naming != nil && s.naming.servers.has[server] {
 		return server, own
 	}
 	return "", uri
@@ -71,7 +74,7 @@ func (n *naming) assignURIs(claims []claim) {
 	for i := range claims {
 		c := &claims[i]
 		c.plain, c.exposed = c.item.Name, c.item.Name
-		if server, _, ok := Restore(c.plain); ok && n.servers[server] {
+		if server, _, ok := Restore(c.plain); ok && n.servers.has[server] {
 			c.reason = reasonOwner
 		} else if _, taken := first[c.plain]; taken {
 			c.reason = reasonClash

@@ -158,7 +158,7 @@ func TestTemplates(t *testing.T) {
 }
 
 func TestMalformedTemplatesMatchNothing(t *testing.T) {
-	for _, text := range []string{"a:{", "a:}", "a:{}", "a:{b", "a:{b}}", "a:{{b}}", "a:{+}"} {
+	for _, text := range []string{"a:{", "a:}", "a:{}", "a:{b", "a:{b}}", "a:{{b}}", "a:{+}", strings.Repeat("{+a}", 65)} {
 		l := catalog.NewListing(catalog.Input{Server: server("s"), Templates: named(t, resourceTemplate, text)})
 		s, all := catalog.Build([]*catalog.Listing{l}, catalog.Rules{})
 		if len(s.Entries(catalog.Templates)) != 1 || len(all) != 1 {

@@ -64,7 +64,7 @@ func (s *Snapshot) alias(kind Kind, alias string) *Entry {
 	if s.naming == nil {
 		return nil
 	}
-	server, name, ok := splitName(alias, s.naming.servers, separator, ".")
+	server, name, ok := s.naming.servers.split(alias, separator, ".")
 	if !ok || s.byServer[server] == nil {
 		return nil
 	}

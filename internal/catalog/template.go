@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -22,6 +23,9 @@ type templatePart struct {
 	stops   string
 	empty   bool // it may stand for nothing
 }
+
+// maxParts bounds what one read of an unknown URI can cost.
+const maxParts = 64
 
 var errTemplate = errors.New("its braces do not match or hold no variable")
 
@@ -64,7 +68,9 @@ func newTemplate(text string) (*template, error) {
 		if ok && expression[1:] == "" {
 			return nil, errTemplate
 		}
-		t.parts = append(t.parts, part)
+		if t.parts = append(t.parts, part); len(t.parts) > maxParts {
+			return nil, fmt.Errorf("it has more than %d parts", maxParts)
+		}
 	}
 	return t, nil
 }

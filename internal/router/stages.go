@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mcp-aggregator/internal/bridge"
+	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/fault"
 	"mcp-aggregator/internal/wire"
 )
@@ -75,11 +76,29 @@ func (r *Router) deadline(next Handler) Handler {
 		if s == nil || s.CallTimeout <= 0 {
 			return next(ctx, c)
 		}
-		ctx, cancel := context.WithTimeoutCause(ctx, s.CallTimeout,
-			fault.Of(fault.Timeout, c.Server, "no answer within call_timeout (%v)", s.CallTimeout))
+		ctx, cancel := context.WithTimeoutCause(ctx, s.CallTimeout, callTimeout{s})
 		defer cancel()
 		return next(ctx, c)
 	}
+}
+
+// callTimeout is the cause of a context that call_timeout has ended. It becomes a
+// *fault.Error when somebody asks, which most calls spare themselves.
+type callTimeout struct{ server *config.Server }
+
+func (t callTimeout) fault() *fault.Error {
+	return fault.Of(fault.Timeout, t.server.Name, "no answer within call_timeout (%v)", t.server.CallTimeout)
+}
+
+func (t callTimeout) Error() string { return t.fault().Error() }
+
+// As implements the interface of errors.As.
+func (t callTimeout) As(target any) bool {
+	f, ok := target.(**fault.Error)
+	if ok {
+		*f = t.fault()
+	}
+	return ok
 }
 
 // fieldsOf reads the routing members of params, refusing ambiguous ones.

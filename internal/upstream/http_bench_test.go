@@ -1,57 +1,34 @@
+//go:build unix
+
 package upstream
 
 import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/wire"
 )
 
-// echoServer answers every call with size bytes of text, as JSON with a length, as
-// chunked JSON or as a stream of one event.
-func echoServer(tb testing.TB, size int, form string) *httptest.Server {
-	text := strings.Repeat("x", size)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		m, err := wire.Scan(body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		answer := make([]byte, 0, size+200)
-		if form == "sse" {
-			answer = append(answer, "event: message\ndata: "...)
-		}
-		answer = append(wire.AppendResultHead(answer, m.ID.Of(body)), `{"content":[{"type":"text","text":"`...)
-		answer = append(append(answer, text...), `"}]}}`...)
-		switch form {
-		case "sse":
-			w.Header()["Content-Type"] = []string{"text/event-stream"}
-			_, _ = w.Write(append(answer, "\n\n"...))
-			w.(http.Flusher).Flush()
-		case "chunked":
-			w.Header()["Content-Type"] = []string{"application/json"}
-			w.WriteHeader(http.StatusOK)
-			w.(http.Flusher).Flush()
-			_, _ = w.Write(answer)
-		default:
-			w.Header()["Content-Type"] = []string{"application/json"}
-			w.Header()["Content-Length"] = []string{fmt.Sprint(len(answer))}
-			_, _ = w.Write(answer)
-		}
-	}))
-	tb.Cleanup(srv.Close)
-	return srv
-}
-
 var benchParams = wire.Value{Raw: []byte(`{"name":"echo","arguments":{"text":"` + strings.Repeat("y", 64) + `"}}`)}
+
+// cpuTime reports the processor time of each operation, client and server together:
+// unlike the time on the clock it does not depend on what else the machine does.
+func cpuTime(b *testing.B) func() {
+	now := func() time.Duration {
+		var u syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	began := now()
+	return func() { b.ReportMetric(float64(now()-began)/float64(b.N), "cpu-ns/op") }
+}
 
 // BenchmarkHTTPCall compares a call with a bare POST of the same bytes through an
 // http.Client with a pool of the same size: "bare" is the floor.
@@ -73,6 +50,7 @@ func benchBare(b *testing.B, url string) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxIdle, DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	b.ReportAllocs()
+	defer cpuTime(b)()
 	b.RunParallel(func(pb *testing.PB) {
 		var buf bytes.Buffer
 		for pb.Next() {
@@ -116,6 +94,7 @@ func benchCall(b *testing.B, url string, era wire.Era, version string) {
 	defer conn.Close(context.Background())
 	conn.setInfo(&Info{Era: era, Version: version})
 	b.ReportAllocs()
+	defer cpuTime(b)()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if err := benchOne(conn); err != nil {

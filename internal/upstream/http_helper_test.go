@@ -157,3 +157,40 @@ func outcome(reply Reply, err error) string {
 }
 
 const okOutcome = `{"ok":true}`
+
+// echoServer answers every call with size bytes of text, as JSON with a length, as
+// chunked JSON or as a stream of one event.
+func echoServer(tb testing.TB, size int, form string) *httptest.Server {
+	text := strings.Repeat("x", size)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m, err := wire.Scan(body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer := make([]byte, 0, size+200)
+		if form == "sse" {
+			answer = append(answer, "event: message\ndata: "...)
+		}
+		answer = append(wire.AppendResultHead(answer, m.ID.Of(body)), `{"content":[{"type":"text","text":"`...)
+		answer = append(append(answer, text...), `"}]}}`...)
+		switch form {
+		case "sse":
+			w.Header()["Content-Type"] = []string{"text/event-stream"}
+			_, _ = w.Write(append(answer, "\n\n"...))
+			w.(http.Flusher).Flush()
+		case "chunked":
+			w.Header()["Content-Type"] = []string{"application/json"}
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			_, _ = w.Write(answer)
+		default:
+			w.Header()["Content-Type"] = []string{"application/json"}
+			w.Header()["Content-Length"] = []string{fmt.Sprint(len(answer))}
+			_, _ = w.Write(answer)
+		}
+	}))
+	tb.Cleanup(srv.Close)
+	return srv
+}
