@@ -75,7 +75,7 @@ func Scan(raw []byte) (Message, error) {
 // Read fills buf from r and scans it while it comes in: most of a large message is
 // scanned by the time its last bytes arrive, and while it is still in the processor's
 // cache. The result is that of Scan; an error that is not a *ScanError is one of
-// reading, io.ErrUnexpectedEOF if r ended early. After an error buf may not be full.
+// reading, io.ErrUnexpectedEOF if r ended early. After a *ScanError buf is full.
 func Read(r io.Reader, buf []byte) (Message, error) {
 	m := Message{Raw: buf}
 	s := scanner{b: buf[:0], whole: buf, src: r}
@@ -83,6 +83,9 @@ func Read(r io.Reader, buf []byte) (Message, error) {
 		s.src = nil
 	}
 	err := m.scan(&s)
+	if s.src != nil { // the rest of buf, which no scan has asked for
+		_, s.readErr = io.ReadFull(r, buf[len(s.b):])
+	}
 	if s.readErr != nil {
 		return m, s.readErr
 	}

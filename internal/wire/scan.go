@@ -133,16 +133,29 @@ func (s *scanner) str(i int) int {
 	}
 }
 
+// plainWords is how many ordinary words in a row make it worth looking for a longer
+// ordinary stretch.
+const plainWords = 4
+
 // words goes on with a string as long as there are whole words, up to its end or to
-// something out of the ordinary.
+// something out of the ordinary. Long ordinary stretches are left to plainRun;
+// where there are many escapes, calling it for each stretch would cost more.
 func (s *scanner) words(i int) (at int, ended bool) {
 	b := s.b
-	for i+8 <= len(b) {
+	for plain := 0; i+8 <= len(b); {
+		if plain == plainWords {
+			i += plainRun(b[i:])
+			if plain = 0; i+8 > len(b) {
+				break
+			}
+		}
 		w := binary.LittleEndian.Uint64(b[i:])
 		if special(w) == 0 {
 			i += 8
+			plain++
 			continue
 		}
+		plain = 0
 		for m := exactly(w); m != 0; {
 			at := bits.TrailingZeros64(m) - 7 // in bits
 			switch byte(w >> (at & 63)) {
