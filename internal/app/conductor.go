@@ -57,13 +57,23 @@ func (a *App) rebuild() {
 // build is pure: listings and configuration in, generation out.
 func (a *App) build(listings []*catalog.Listing, number int64) (*router.Generation, []catalog.Problem) {
 	snapshot, problems := catalog.Build(listings, catalog.Rules{
-		Servers: a.cfg.Servers, Catalog: a.cfg.Catalog, Unavailable: a.unavailable(),
+		Servers: a.cfg.Servers, Catalog: a.cfg.Catalog, Unavailable: a.unavailable(), Pending: len(listings) < a.expected(),
 	})
 	servers := make(map[string]*config.Server, len(a.cfg.Servers))
 	for _, s := range a.cfg.Servers {
 		servers[s.Name] = s
 	}
 	return &router.Generation{Number: number, Config: a.cfg, Servers: servers, Catalog: snapshot}, problems
+}
+
+// expected is how many servers should have a listing by and by.
+func (a *App) expected() (n int) {
+	for _, s := range a.cfg.Servers {
+		if s.Enabled {
+			n++
+		}
+	}
+	return n
 }
 
 // unavailable names the servers whose offers are missing, and why.

@@ -23,7 +23,7 @@
 //
 //	                  walk               library (schema only)
 //	plain             3.1 µs,  9 allocs  150 µs, 1,618 allocs
-//	with references   9 µs,   47 allocs  200 µs, 1,936 allocs
+//	with references   11 µs,  47 allocs  200 µs, 1,936 allocs
 //
 // For 10,000 tools that is 31 ms against 1.5 s; start-up as a whole has 450 ms.
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -27,8 +28,8 @@ func TestACallIsOneJSONObject(t *testing.T) {
 			}
 			call := with(modernHeaders("tools/call"), "Mcp-Name", "lab__big")
 			a = post(t, url, call, callBody("1.50", "big", fmt.Sprintf(`{"n":%d}`, n), ","+meta))
-			want = `{"jsonrpc":"2.0","id":1.50,"result":{"resultType":"complete",`
-			if a.status != 200 || !strings.HasPrefix(a.body, want) || !strings.Contains(a.body, strings.Repeat("x", n)) || a.header.Get("Content-Length") != fmt.Sprint(len(a.body)) {
+			want = `{"jsonrpc":"2.0","id":1.50,"result":{`
+			if a.status != 200 || !strings.HasPrefix(a.body, want) || !strings.Contains(a.body, `"resultType":"complete"`) || !strings.Contains(a.body, strings.Repeat("x", n)) || a.header.Get("Content-Length") != fmt.Sprint(len(a.body)) {
 				t.Errorf("%d %.200s", a.status, a.body)
 			}
 		})
@@ -182,6 +183,8 @@ func TestCallsOfASessionAreBounded(t *testing.T) {
 	calls.Wait()
 }
 
+var anyText = regexp.MustCompile(`s\d+k\d`)
+
 func TestFiftySessionsWithTheSameIDs(t *testing.T) {
 	h := newHouse(t)
 	url := h.serve(t)
@@ -192,7 +195,7 @@ func TestFiftySessionsWithTheSameIDs(t *testing.T) {
 			for k := range 5 {
 				text := fmt.Sprintf("s%dk%d", i, k)
 				a := post(t, url, legacyHeaders(session), callBody("1", "talk", `{"n":2,"text":"`+text+`"}`, `,"_meta":{"progressToken":1}`))
-				if strings.Count(a.body, text) != 5 || strings.Contains(strings.ReplaceAll(a.body, text, ""), `"s`) {
+				if others := anyText.FindAllString(strings.ReplaceAll(a.body, text, ""), 1); strings.Count(a.body, text) != 3 || others != nil {
 					t.Errorf("session %d got %s", i, a.body)
 				}
 			}
@@ -260,6 +263,8 @@ func TestOlderTransport(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202)
+	say(`{"jsonrpc":"2.0","id":0,"method":"logging/setLevel","params":{"level":"debug"}}`, 202)
+	stream.next()
 	say(callBody("1", "talk", `{"n":2,"text":"b"}`, `,"_meta":{"progressToken":5}`), 202)
 	for _, want := range []string{`"progress":1`, "b0", `"progress":2`, "b1", "said b"} {
 		if got := stream.next(); !strings.Contains(got, want) {
@@ -305,7 +310,7 @@ func TestStdioCallsRunSideBySide(t *testing.T) {
 	if got := p.ask(callBody("1", "talk", `{"n":1,"text":"c"}`, `,"_meta":{"progressToken":"p"}`)); !strings.Contains(got, `"progressToken":"p"`) {
 		t.Errorf("%s", got)
 	}
-	if got := p.hear() + p.hear(); !strings.Contains(got, "c0") || !strings.HasSuffix(strings.TrimSpace(got), `"said c"}]}}`) {
+	if got := p.hear(); !strings.HasSuffix(got, `"said c"}]}}`) {
 		t.Errorf("%s", got)
 	}
 	go p.say(callBody("2", "wait", `{}`, ""), callBody("3", "wait", `{}`, ""), callBody("4", "echo", `{}`, ""))

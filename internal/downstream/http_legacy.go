@@ -36,7 +36,7 @@ func (s *Server) postLegacy(x *exchange) *refusal {
 	ctx, cancel := context.WithCancelCause(x.r.Context())
 	defer cancel(nil)
 	x.session = sess
-	if rpc := sess.begin(x.id(), cancel); rpc != nil {
+	if rpc := sess.begin(&x.msg, cancel); rpc != nil {
 		// The answer must not look like one to the request that has this id.
 		return &refusal{status: statusOfRefused(rpc), id: x.id(), err: rpc}
 	}

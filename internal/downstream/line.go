@@ -112,7 +112,7 @@ func (l *line) begin(q *request, cancel context.CancelCauseFunc) *wire.RPCError 
 	if !l.s.busy.begin() {
 		return rpcError(errStopping)
 	}
-	rpc := l.session.begin(q.id(), cancel)
+	rpc := l.session.begin(&q.msg, cancel)
 	if rpc != nil {
 		l.s.busy.end()
 	}

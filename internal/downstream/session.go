@@ -49,11 +49,12 @@ func (s *Server) newSession(id, principal string) *Session {
 
 func (sess *Session) touch() { sess.used.Store(time.Now().UnixNano()) }
 
-// agree notes the outcome of initialize.
+// agree notes the outcome of initialize. What changed before is no news to the
+// client: the start of a session fires no notification.
 func (sess *Session) agree(version string, caps []byte) {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
-	sess.version, sess.caps = version, slices.Clone(caps)
+	sess.version, sess.caps, sess.missed = version, slices.Clone(caps), catalog.Changes{}
 }
 
 // agreed returns the revision that initialize agreed on, "" before.
@@ -63,8 +64,10 @@ func (sess *Session) agreed() string {
 	return sess.version
 }
 
-// begin registers a request in flight. The error is to be answered instead.
-func (sess *Session) begin(id []byte, cancel context.CancelCauseFunc) *wire.RPCError {
+// begin registers a request in flight. The error is to be answered instead. A ping
+// is never one too many: a busy client is alive.
+func (sess *Session) begin(m *wire.Message, cancel context.CancelCauseFunc) *wire.RPCError {
+	id := m.ID.Of(m.Raw)
 	sess.touch()
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
@@ -73,7 +76,7 @@ func (sess *Session) begin(id []byte, cancel context.CancelCauseFunc) *wire.RPCE
 		return rpcError(fault.Of(fault.ShuttingDown, "", "the session has ended"))
 	case sess.calls[string(id)] != nil:
 		return &wire.RPCError{Code: wire.CodeInvalidRequest, Message: "a request with this id is still in flight"}
-	case len(sess.calls) >= sess.maxCalls:
+	case len(sess.calls) >= sess.maxCalls && m.Method != "ping":
 		return rpcError(fault.Of(fault.Overloaded, "", "%d requests of this session are in flight", len(sess.calls)))
 	}
 	if sess.calls == nil {

@@ -96,9 +96,10 @@ func TestStdioHearsListChanges(t *testing.T) {
 	defer b.shut(t)
 	p := b.servePipe(t)
 	defer p.stop()
+	b.offer(tools("b"))
 	p.ask(initialize)
 	b.offer(tools("a", "b"))
-	// The client is told once it is initialized.
+	// The client is told once it is initialized, and of nothing that came before.
 	if got := p.ask(`{"jsonrpc":"2.0","method":"notifications/initialized"}`); !strings.Contains(got, "tools/list_changed") {
 		t.Errorf("%s", got)
 	}

@@ -64,24 +64,61 @@ const (
 
 // dial connects: transport, then handshake, all within init_timeout.
 func (d *dialer) dial(ctx context.Context) (transport, error) {
-	limit := cmp.Or(d.server.InitTimeout, 30*time.Second)
+	limit := cmp.Or(d.server.InitTimeout, defaultInit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooSlow)
 	defer cancel()
 	a := &attempt{dialer: d}
-	err := a.run(ctx)
-	if err == nil {
-		return a.t, nil
+	done := false
+	defer func() {
+		if !done { // also when something panics: there may be a process behind it
+			a.drop(ctx)
+		}
+	}()
+	if err := a.run(ctx); err != nil {
+		d.tail = nil
+		if p, ok := a.t.(processTransport); ok {
+			d.tail = p.stderrTail()
+		}
+		if errors.Is(context.Cause(ctx), errTooSlow) && !final(err) {
+			err = &fault.Error{Kind: fault.Timeout, Server: d.server.Name, Err: err,
+				Reason: fmt.Sprintf("did not %s within %v (init_timeout)%s", a.doing, limit, lastWords(d.tail))}
+		}
+		return nil, d.withRemedy(err)
 	}
-	d.tail = nil
-	if p, ok := a.t.(processTransport); ok {
-		d.tail = p.stderrTail()
+	done = true
+	return a.t, nil
+}
+
+// defaultInit is init_timeout where the configuration does not say.
+const defaultInit = 30 * time.Second
+
+// withRemedy adds what a person can do about a remote server that is there and does
+// not let us in, or is not what the address promises.
+func (d *dialer) withRemedy(err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || d.server.URL == "" {
+		return err
 	}
-	a.drop(ctx)
-	if errors.Is(context.Cause(ctx), errTooSlow) && !final(err) {
-		return nil, &fault.Error{Kind: fault.Timeout, Server: d.server.Name, Err: err,
-			Reason: fmt.Sprintf("did not %s within %v (init_timeout)", a.doing, limit)}
+	said := *f
+	switch {
+	case f.Kind == fault.Unauthorized:
+		said.Reason += "; check headers and bearer_token"
+	case f.Kind == fault.Protocol && !errors.Is(err, errNoRevision):
+		said.Reason += "; check url"
+	default:
+		return err
 	}
-	return nil, err
+	said.Err = err
+	return &said
+}
+
+// lastWords quotes the end of what a process wrote to standard error, which often
+// says what it is waiting for.
+func lastWords(tail []string) string {
+	if len(tail) == 0 {
+		return ""
+	}
+	return "; its last line on standard error: " + clip(tail[len(tail)-1], 200)
 }
 
 var errTooSlow = errors.New("init_timeout passed")
@@ -95,7 +132,7 @@ type attempt struct {
 }
 
 func (a *attempt) handshake() *handshake {
-	return &handshake{t: a.t, server: a.server.Name, opts: a.opts}
+	return &handshake{t: a.t, server: a.server.Name, opts: a.opts, shared: a.shared()}
 }
 
 func (a *attempt) run(ctx context.Context) error {
@@ -154,7 +191,7 @@ func (a *attempt) shared() bool { return a.typ != config.TypeHTTP && a.typ != co
 // modernOnly is the handshake of protocol: modern.
 func (a *attempt) modernOnly(ctx context.Context) error {
 	a.doing = "answer server/discover"
-	f := a.handshake().discover(ctx, cmp.Or(a.server.InitTimeout, 30*time.Second))
+	f := a.handshake().discover(ctx, cmp.Or(a.server.InitTimeout, defaultInit))
 	if f.verdict == speaksModern {
 		a.t.setInfo(f.info)
 		return nil
@@ -170,7 +207,7 @@ func (a *attempt) modernOnly(ctx context.Context) error {
 func (a *attempt) ask(ctx context.Context) error {
 	a.doing = "answer server/discover"
 	f := a.handshake().discover(ctx, cmp.Or(a.opts.Limits.Discover, 3*time.Second))
-	wasModern := a.known.is == proven && a.known.era == wire.Modern
+	before := a.known
 	a.known = memory{}
 	switch f.verdict {
 	case speaksModern:
@@ -178,9 +215,10 @@ func (a *attempt) ask(ctx context.Context) error {
 		a.t.setInfo(f.info)
 		return nil
 	case isRefused:
+		a.known = before
 		return f.err
 	case isMute:
-		if wasModern { // a modern server that has trouble, not a legacy one; the next attempt asks again
+		if before.is == proven && before.era == wire.Modern { // a modern server that has trouble, not a legacy one; the next attempt asks again
 			return f.err
 		}
 		a.known = memory{era: wire.Legacy, is: guessed}
@@ -256,7 +294,7 @@ func (a *attempt) oldSSE(ctx context.Context, refused error) error {
 			return err
 		}
 		return &fault.Error{Kind: fault.KindOf(refused), Server: a.server.Name, Err: errors.Join(refused, err),
-			Reason: fmt.Sprintf("%s, and offers no event stream of the older HTTP+SSE transport either; check url", reasonOf(refused))}
+			Reason: fmt.Sprintf("%s, and offers no event stream of the older HTTP+SSE transport either", reasonOf(refused))}
 	}
 	return a.legacy(ctx, finding{verdict: speaksLegacy})
 }

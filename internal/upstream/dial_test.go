@@ -86,7 +86,7 @@ func TestHandshakeOverHTTP(t *testing.T) {
 		{
 			name:    "401 is not a question of era",
 			peer:    &mcptest.Raw{Answer: mcptest.Always(mcptest.Answer{HTTP: mcptest.Unauthorized})},
-			methods: []string{discover}, err: "401", kind: fault.Unauthorized,
+			methods: []string{discover}, err: "check headers and bearer_token", kind: fault.Unauthorized,
 		},
 		{
 			name:    "403 is not a question of era",
@@ -101,12 +101,12 @@ func TestHandshakeOverHTTP(t *testing.T) {
 		{
 			name:    "a wrong address that answers HTML",
 			peer:    &mcptest.Raw{Answer: mcptest.Always(mcptest.Answer{HTTP: mcptest.HTML})},
-			methods: []string{discover, initialize}, err: "text/html", kind: fault.Protocol,
+			methods: []string{discover, initialize}, err: "text/html) instead of an MCP message; check url", kind: fault.Protocol,
 		},
 		{
 			name:    "a wrong address that answers 404",
 			peer:    &mcptest.Raw{Answer: mcptest.Always(*status(404, ""))},
-			methods: []string{discover, initialize}, err: "older HTTP+SSE transport", kind: fault.Protocol,
+			methods: []string{discover, initialize}, err: "older HTTP+SSE transport either; check url", kind: fault.Protocol,
 		},
 		{
 			name:    "initialized is refused and it works all the same",

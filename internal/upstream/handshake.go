@@ -45,6 +45,7 @@ type handshake struct {
 	t      transport
 	server string
 	opts   *Options
+	shared bool // all messages of t share one channel
 }
 
 // discover asks for the server's revisions in the modern way (specification
@@ -72,7 +73,7 @@ func (h *handshake) unanswered(ctx, asked context.Context, err error) finding {
 	switch kind := fault.KindOf(err); {
 	case ctx.Err() != nil:
 		return finding{verdict: isRefused, err: err}
-	case asked.Err() != nil, isClosed(h.t.Done()), kind == fault.Timeout:
+	case asked.Err() != nil, isClosed(h.t.Done()), kind == fault.Timeout, kind == fault.Unreachable && h.shared:
 		return finding{verdict: isMute, err: err}
 	case kind == fault.Unauthorized, kind == fault.Unreachable, kind == fault.RateLimited, kind == fault.ShuttingDown:
 		return finding{verdict: isRefused, err: err}

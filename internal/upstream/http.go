@@ -103,6 +103,9 @@ func newHTTPConn(s *config.Server, o *Options, u *url.URL, network *httpNetwork,
 	base := &http.Request{Method: http.MethodPost, URL: u, Host: t.fixed.Get("Host"),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	t.fixed.Del("Host")
+	if password, ok := u.User.Password(); ok && t.fixed["Authorization"] == nil {
+		(&http.Request{Header: t.fixed}).SetBasicAuth(u.User.Username(), password)
+	}
 	t.base.Store(base)
 	t.life, t.end = context.WithCancel(context.Background())
 	t.head.Store(&httpHead{header: t.fixed, info: &Info{}, session: newHTTPSession(t.life, "")})

@@ -14,8 +14,7 @@ import (
 )
 
 // Buffers from 4 KiB to 8 MiB, by powers of two, are kept for other answers; a
-// Reply gives its buffer back when it is released. Small answers get memory of their
-// own, exactly as much as they need: their replies may live on unreleased.
+// Reply gives its buffer back when it is released. A small answer is not worth that.
 const (
 	minPooled   = 12 // log2 of the smallest
 	maxPooled   = 23 // log2 of the largest
@@ -50,30 +49,33 @@ func (b answerBuffer) free() {
 	}
 }
 
-// readAnswer reads a body of n bytes, or of unknown length if n < 0, but not more
-// than limit.
-func readAnswer(body io.Reader, n int64, limit int) (answerBuffer, error) {
-	b := answerBuffer{class: -1}
-	var err error
+// sizedAnswerBuffer returns a buffer of n bytes. Small answers get memory of their
+// own, exactly as much as they need.
+func sizedAnswerBuffer(n int) answerBuffer {
+	if n <= smallAnswer {
+		return answerBuffer{make([]byte, n), -1}
+	}
+	b := newAnswerBuffer(n)
+	b.bytes = b.bytes[:n]
+	return b
+}
+
+// readAnswer reads and scans a body of n bytes, or of unknown length if n < 0, but
+// not more than limit. An error that is not a *wire.ScanError is one of reading.
+func readAnswer(body io.Reader, n int64, limit int) (b answerBuffer, m wire.Message, err error) {
 	switch {
 	case n > int64(limit):
-		return b, wire.ErrTooLarge
-	case n < 0:
-		b = newAnswerBuffer(firstRead)
-		err = b.readAll(body, limit)
-	case n <= smallAnswer:
-		b.bytes = make([]byte, n)
-		_, err = io.ReadFull(body, b.bytes)
-	default:
-		b = newAnswerBuffer(int(n))
-		b.bytes = b.bytes[:n]
-		_, err = io.ReadFull(body, b.bytes)
+		return answerBuffer{class: -1}, m, wire.ErrTooLarge
+	case n >= 0:
+		b = sizedAnswerBuffer(int(n))
+		m, err = wire.Read(body, b.bytes)
+		return b, m, err
 	}
-	if err != nil {
-		b.free()
-		return answerBuffer{class: -1}, err
+	b = newAnswerBuffer(firstRead)
+	if err = b.readAll(body, limit); err == nil {
+		m, err = wire.Scan(b.bytes)
 	}
-	return b, nil
+	return b, m, err
 }
 
 // readAll reads up to the end of body.

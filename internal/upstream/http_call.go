@@ -70,7 +70,7 @@ func (t *httpConn) afterLoss(ctx context.Context, h *httpHead) (*httpHead, error
 
 // exchange sends the call and reads its response to the end.
 func (c *httpCall) exchange(ctx context.Context, h *httpHead) (Reply, error) {
-	l := c.t.leash(ctx)
+	l := c.t.leash(ctx, len(c.data))
 	defer l.release()
 	resp, err := c.t.send(c.t.request(l.ctx, http.MethodPost, c.t.callHeader(h, c.r), c.data))
 	if err != nil {
@@ -103,11 +103,12 @@ func (c *httpCall) readJSON(ctx context.Context, resp *http.Response) (Reply, er
 	if err != nil {
 		return Reply{}, c.t.garbled(err)
 	}
-	b, err := readAnswer(body, n, c.t.limit)
-	if err != nil {
+	b, m, err := readAnswer(body, n, c.t.limit)
+	if bad := (*wire.ScanError)(nil); err != nil && !errors.As(err, &bad) {
+		b.free()
 		return Reply{}, c.t.failure(ctx, true, err)
 	}
-	reply, done, err := c.message(b.bytes, true)
+	reply, done, err := c.take(&m, err, true)
 	if err == nil && !done {
 		err = c.t.garbled(c.junk)
 	}
@@ -155,6 +156,12 @@ func (t *httpConn) readRefusal(resp *http.Response) ([]byte, *wire.RPCError) {
 // an id must then be ours.
 func (c *httpCall) message(raw []byte, alone bool) (reply Reply, done bool, err error) {
 	m, err := wire.Scan(raw)
+	return c.take(&m, err, alone)
+}
+
+// take is message for bytes that were scanned, with the error of that.
+func (c *httpCall) take(m *wire.Message, err error, alone bool) (Reply, bool, error) {
+	raw := m.Raw
 	if err != nil {
 		return c.unreadable(raw, alone, err)
 	}
@@ -168,9 +175,9 @@ func (c *httpCall) message(raw []byte, alone bool) (reply Reply, done bool, err 
 		if m.Error.OK() {
 			return Reply{Err: wire.ParseRPCError(m.Error.Of(raw))}, true, nil
 		}
-		return c.result(&m)
+		return c.result(m)
 	case wire.Notification:
-		c.notification(&m)
+		c.notification(m)
 	case wire.Request:
 		c.t.serve(m.ID.Of(raw), m.Method)
 	}

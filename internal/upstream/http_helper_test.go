@@ -54,6 +54,45 @@ func events(w http.ResponseWriter, m *wire.Message, text string) {
 
 const okResult = `{"jsonrpc":"2.0","id":ID,"result":{"ok":true}}`
 
+// overNetHTTP makes connections use the transport of net/http for everything.
+var overNetHTTP bool
+
+// TestHTTPOverNetHTTP repeats what depends on the transport over that of net/http,
+// which plain HTTP is not sent over otherwise.
+func TestHTTPOverNetHTTP(t *testing.T) {
+	overNetHTTP = true
+	defer func() { overNetHTTP = false }()
+	for name, test := range map[string]func(*testing.T){
+		"AnswerInJSON":               TestHTTPAnswerInJSON,
+		"AnswerInEvents":             TestHTTPAnswerInEvents,
+		"CallsShareConnections":      TestHTTPCallsShareConnections,
+		"LargeAnswers":               TestHTTPLargeAnswers,
+		"AnswerAboveTheLimit":        TestHTTPAnswerAboveTheLimit,
+		"Cancel":                     TestHTTPCancel,
+		"CallsAreIsolated":           TestHTTPCallsAreIsolated,
+		"Status":                     TestHTTPStatus,
+		"Redirect":                   TestHTTPRedirect,
+		"Headers":                    TestHTTPHeaders,
+		"NeverSent":                  TestHTTPNeverSent,
+		"SentAndLost":                TestHTTPSentAndLost,
+		"NoHTTP":                     TestHTTPNoHTTP,
+		"ServerRestartsBetweenCalls": TestHTTPServerRestartsBetweenCalls,
+		"SentIsAFact":                TestHTTPSentIsAFact,
+		"HeedsKeepAlive":             TestHTTPHeedsKeepAlive,
+		"TimeoutOfTheServer":         TestHTTPTimeoutOfTheServer,
+		"Close":                      TestHTTPClose,
+		"Resume":                     TestHTTPResume,
+		"StreamLeftOpen":             TestHTTPStreamLeftOpen,
+		"OpenStream":                 TestHTTPOpenStream,
+		"StreamFollowsTheSession":    TestHTTPStreamFollowsTheSession,
+		"Listen":                     TestHTTPListen,
+		"CloseEndsStreams":           TestHTTPCloseEndsStreams,
+		"WithSDK":                    TestHTTPWithSDK,
+	} {
+		t.Run(name, test)
+	}
+}
+
 // connectHTTP connects to the address; the connection is closed with the test, and
 // nothing of it may be left then.
 func connectHTTP(t *testing.T, address string, change ...func(*config.Server, *Options)) *httpConn {
@@ -76,6 +115,9 @@ func connectHTTP(t *testing.T, address string, change ...func(*config.Server, *O
 		goleak.VerifyNone(t, leaked)
 	})
 	conn.setInfo(&Info{Version: wire.V20251125})
+	if overNetHTTP {
+		conn.(*httpConn).network.plain = nil
+	}
 	return conn.(*httpConn)
 }
 
@@ -88,19 +130,25 @@ func servePeer(t *testing.T, p peer, change ...func(*config.Server, *Options)) *
 }
 
 // pipePeer is servePeer inside a synctest bubble: without sockets.
-func pipePeer(t *testing.T, p peer, notice func(Notice)) *httpConn {
+func pipePeer(t *testing.T, p peer, notice func(Notice), change ...func(*config.Server)) *httpConn {
 	t.Helper()
 	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 	srv := &http.Server{Handler: p}
 	go func() { _ = srv.Serve(l) }()
 	t.Cleanup(func() { _ = srv.Close() })
 	s := config.DefaultServer("peer")
+	for _, f := range change {
+		f(s)
+	}
 	u, _ := url.Parse("http://peer.test/mcp")
 	n, err := newHTTPNetwork(s, u)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.dial = l.dial
+	if overNetHTTP {
+		n.plain = nil
+	}
 	conn := newHTTPConn(s, &Options{}, u, n, notice)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	conn.setInfo(&Info{Version: wire.V20251125})

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,8 +14,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"mcp-aggregator/internal/config"
 )
@@ -26,10 +27,11 @@ const (
 	maxResponseHeader = 256 << 10 // bytes
 )
 
-// An httpNetwork owns the TCP connections to one server. net/http pools them; it
-// does not let go of busy ones, so the network remembers them all and can cut them.
+// An httpNetwork owns the TCP connections to one server, whoever pools them. It
+// remembers those in use as well and can cut them all.
 type httpNetwork struct {
-	current atomic.Pointer[http.Transport]
+	plain   *plainTransport                // nil where it cannot be used
+	current atomic.Pointer[http.Transport] // for everything else
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
 	tls     *tls.Config
 	proxy   func(*http.Request) (*url.URL, error)
@@ -37,14 +39,16 @@ type httpNetwork struct {
 	timeout  time.Duration // for the header of an answer; 0: the time the call has
 	patience time.Duration // for connecting, and again for the TLS handshake
 
-	mu     sync.Mutex // guards what follows
+	idle atomic.Int64 // how long a connection may be idle, as a time.Duration
+
+	mu     sync.Mutex // guards what follows, and the writing of idle
 	conns  map[*httpSocket]struct{}
 	closed bool
-	idle   time.Duration // idle timeout of current
 }
 
 func newHTTPNetwork(s *config.Server, u *url.URL) (*httpNetwork, error) {
-	n := &httpNetwork{conns: map[*httpSocket]struct{}{}, timeout: s.Timeout, patience: dialTimeout, idle: idleTimeout}
+	n := &httpNetwork{conns: map[*httpSocket]struct{}{}, timeout: s.Timeout, patience: dialTimeout}
+	n.idle.Store(int64(idleTimeout))
 	if s.Timeout > 0 {
 		n.patience = min(n.patience, s.Timeout)
 	}
@@ -58,9 +62,32 @@ func newHTTPNetwork(s *config.Server, u *url.URL) (*httpNetwork, error) {
 	if err == nil && via != nil {
 		n.proxy = http.ProxyURL(via)
 	}
-	n.current.Store(n.transport(n.idle))
+	n.current.Store(n.transport(idleTimeout))
+	if u.Scheme == "http" && n.proxy == nil && canPeek && isASCII(u.Host) {
+		n.plain = &plainTransport{n: n, addr: net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "80"))}
+	}
 	return n, nil
 }
+
+// isASCII reports whether a host needs no translation to be looked up.
+func isASCII(host string) bool {
+	return !strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// plainly reports whether a request with a body of size bytes goes over
+// plainTransport.
+func (n *httpNetwork) plainly(size int) bool { return n.plain != nil && size <= maxPlainBody }
+
+// RoundTrip implements http.RoundTripper.
+func (n *httpNetwork) RoundTrip(req *http.Request) (*http.Response, error) {
+	if n.plainly(int(req.ContentLength)) {
+		return n.plain.RoundTrip(req)
+	}
+	return n.current.Load().RoundTrip(req)
+}
+
+// idleLimit is how long a connection may be idle.
+func (n *httpNetwork) idleLimit() time.Duration { return time.Duration(n.idle.Load()) }
 
 // transport makes the pool of net/http. Buffers keep their default of 4 KiB: a small
 // call fits, and large bodies bypass them.
@@ -107,50 +134,6 @@ func httpTLS(c config.TLS) (*tls.Config, error) {
 	return conf, nil
 }
 
-// An httpSocket is a connection that the network can cut, and that refuses to send a
-// request when the server has closed it. net/http finds that out as well, but on
-// another goroutine: under load it can take milliseconds, and what is sent meanwhile
-// must be reported as lost. Refused before anything was written it is repeated on
-// another connection.
-type httpSocket struct {
-	net.Conn
-	n      *httpNetwork
-	raw    syscall.RawConn // nil if there is no file descriptor
-	look   func(fd uintptr)
-	heard  atomic.Bool // nothing was written yet since it was opened or read from: a request begins
-	closed bool        // set by look; used by the writer only
-	byte   [1]byte
-}
-
-func newHTTPSocket(conn net.Conn, n *httpNetwork) *httpSocket {
-	s := &httpSocket{Conn: conn, n: n}
-	if c, ok := conn.(syscall.Conn); ok {
-		s.raw, _ = c.SyscallConn()
-	}
-	s.heard.Store(true)
-	s.look = func(fd uintptr) { s.closed = peek(fd, s.byte[:]) }
-	return s
-}
-
-func (s *httpSocket) Read(b []byte) (int, error) {
-	n, err := s.Conn.Read(b)
-	if n > 0 {
-		s.heard.Store(true)
-	}
-	return n, err
-}
-
-func (s *httpSocket) Write(b []byte) (int, error) {
-	if s.raw != nil && s.heard.Swap(false) {
-		if err := s.raw.Control(s.look); err == nil && s.closed {
-			return 0, errServerClosed
-		}
-	}
-	return s.Conn.Write(b)
-}
-
-var errServerClosed = errors.New("the server has closed the connection")
-
 // A connectError is a failure to connect. It is the fact by which requests that were
 // never sent are told from lost ones.
 type connectError struct{ err error }
@@ -195,11 +178,11 @@ func (n *httpNetwork) connectTLS(ctx context.Context, network, addr string) (net
 	return c, nil
 }
 
-func (s *httpSocket) Close() error {
-	s.n.mu.Lock()
-	delete(s.n.conns, s)
-	s.n.mu.Unlock()
-	return s.Conn.Close()
+// forget drops a connection that is being closed.
+func (n *httpNetwork) forget(s *httpSocket) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.conns, s)
 }
 
 // heed learns from a response how long the server keeps idle connections ("Keep-
@@ -220,15 +203,20 @@ func (n *httpNetwork) heed(h http.Header) {
 	if err != nil || seconds < 1 {
 		return
 	}
-	idle := time.Duration(seconds)*time.Second - time.Second
-	idle = max(idle, time.Second/2)
+	idle := max(time.Duration(seconds)*time.Second-time.Second, time.Second/2)
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed || idle >= n.idle {
+	shorter := !n.closed && idle < n.idleLimit()
+	if shorter {
+		n.idle.Store(int64(idle))
+	}
+	n.mu.Unlock()
+	if !shorter {
 		return
 	}
-	n.idle = idle
 	n.current.Swap(n.transport(idle)).CloseIdleConnections()
+	if n.plain != nil {
+		n.plain.expire()
+	}
 }
 
 // close cuts every connection, whatever it is doing.
@@ -243,5 +231,8 @@ func (n *httpNetwork) close() {
 	n.current.Load().CloseIdleConnections()
 	for _, s := range open {
 		s.Close()
+	}
+	if n.plain != nil {
+		n.plain.forget()
 	}
 }

@@ -4,12 +4,16 @@ package upstream
 
 import "syscall"
 
-// peek reports whether the peer has closed the connection or broken it off: reading
-// would give its end or an error. It takes nothing from what can be read.
-func peek(fd uintptr, b []byte) (closed bool) {
+const canPeek = true
+
+// peek looks what can be read from a socket without waiting, and takes nothing.
+func peek(fd uintptr, b []byte) pending {
 	n, _, err := syscall.Recvfrom(int(fd), b, syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-	if err != nil {
-		return err != syscall.EAGAIN && err != syscall.EINTR
+	switch {
+	case err == syscall.EAGAIN || err == syscall.EINTR:
+		return pendingNothing
+	case err != nil || n == 0:
+		return pendingEnd
 	}
-	return n == 0
+	return pendingData
 }

@@ -82,7 +82,7 @@ func (t *httpConn) send(req *http.Request) (*http.Response, error) {
 // does not do so for a POST.
 func (t *httpConn) roundTrip(req *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
-		resp, err := t.network.current.Load().RoundTrip(req)
+		resp, err := t.network.RoundTrip(req)
 		if err == nil || try == maxStale || !stale(err) || req.Context().Err() != nil {
 			return resp, err
 		}

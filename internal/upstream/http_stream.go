@@ -20,15 +20,16 @@ const (
 // A leash is the context of a request. Where answers come as event streams it is
 // not that of the call: the stream must be read to its end after the answer, or its
 // connection cannot be used again, and by then the caller has gone on. Elsewhere it
-// is the call's own, which costs nothing.
+// is the call's own, which costs nothing, and over plainTransport, which can let go
+// of the context later.
 type leash struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc // nil if ctx is the call's own
 	stop   func() bool
 }
 
-func (t *httpConn) leash(ctx context.Context) leash {
-	if !t.streams.Load() {
+func (t *httpConn) leash(ctx context.Context, size int) leash {
+	if !t.streams.Load() || t.network.plainly(size) {
 		return leash{ctx: ctx}
 	}
 	l := leash{}
@@ -52,6 +53,9 @@ func (l *leash) finish(t *httpConn, body io.ReadCloser) {
 	*l = leash{ctx: l.ctx} // release has nothing left to do
 	if d.l.stop != nil {
 		d.l.stop()
+	}
+	if plain, ok := body.(*answerBody); ok {
+		plain.detach()
 	}
 	if !t.task(d.run) {
 		d.close()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcp-aggregator/internal/catalog"
+	"mcp-aggregator/internal/fault"
 	"mcp-aggregator/internal/wire"
 )
 
@@ -50,6 +51,7 @@ type fetched struct {
 	problem string // why defs are not the whole list; empty if they are
 	retry   bool   // asking again later can bring more
 	absent  bool   // the server does not know this list
+	denied  error  // it wants other credentials; nil if it does not
 }
 
 // A lister reads one list of a server from the first page to the last.
@@ -91,13 +93,16 @@ func fetch(ctx context.Context, conn Conn, opts *Options, kind catalog.Kind) fet
 func (l *lister) page(ctx context.Context, cursor []byte) (next []byte, ok bool) {
 	reply, err := l.conn.Call(ctx, &Request{ID: NextID(), Method: l.kind.Method(), Params: l.params(cursor)})
 	if err != nil {
-		l.fail("failed: "+plain(err), true)
+		if fault.KindOf(err) == fault.Unauthorized {
+			l.denied = err
+		}
+		l.fail("failed: "+clip(reasonOf(err), maxReason), true)
 		return nil, false
 	}
 	defer reply.Release()
 	if e := reply.Err; e != nil {
 		l.absent = e.Code == wire.CodeMethodNotFound && len(l.defs) == 0
-		l.fail("failed: "+plain(e), !l.absent)
+		l.fail("failed: "+clip(e.Error(), maxReason), !l.absent)
 		return nil, false
 	}
 	result := &reply.Result

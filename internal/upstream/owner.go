@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,8 @@ type owner struct {
 	starts *starts
 	signal func() // something published has changed
 
+	secrets *strings.Replacer // nil if the configuration has none
+
 	cancel  context.CancelCauseFunc // ends run
 	settled chan struct{}           // closed by run when the first attempt is over
 
@@ -33,7 +36,7 @@ type owner struct {
 	status  atomic.Pointer[Status]
 	listing atomic.Pointer[catalog.Listing]
 
-	subs  subscriptions
+	subs  *subscriptions         // outlives the owner when the configuration changes
 	level atomic.Pointer[string] // log level that clients want; nil: none asked
 
 	dirty   atomic.Uint32 // bits of the kinds a server announced as changed
@@ -82,10 +85,10 @@ func (o *owner) run(ctx, life context.Context) {
 				o.retire(ctx, life, l)
 				return
 			}
-			o.settle()
 			wait.lost(time.Since(l.since))
 			delay := wait.next(err)
 			o.lost(err, delay)
+			o.settle()
 			o.hangUp(life, l, lostDrain)
 			o.pause(ctx, delay)
 			continue
@@ -103,6 +106,9 @@ func (o *owner) run(ctx, life context.Context) {
 
 // connect dials, once there is room to start.
 func (o *owner) connect(ctx context.Context) (*liveConn, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	leave, err := o.starts.enter(ctx, o.server.Type)
 	if err != nil {
 		return nil, err
@@ -134,6 +140,7 @@ func (o *owner) serve(ctx context.Context, l *liveConn) error {
 	o.ready(l)
 	o.lists.begin(l.conn, l.caps)
 	defer o.lists.end()
+	o.lists.start(ctx, &work)
 	o.attend(ctx, &work, l)
 	for {
 		if o.renewed.Swap(false) {
@@ -145,12 +152,17 @@ func (o *owner) serve(ctx context.Context, l *liveConn) error {
 			o.counted()
 		}
 		if !o.lists.reading() {
+			if err := o.lists.denied(); err != nil {
+				return err
+			}
 			o.settle()
 		}
 		o.tellLevel(ctx, &work, l)
 		select {
 		case f := <-o.lists.results:
-			o.lists.take(f)
+			if !isClosed(l.conn.Done()) { // else it failed because of that
+				o.lists.take(f)
+			}
 		case <-o.lists.timer.C:
 		case <-o.wake:
 		case <-l.conn.Done():

@@ -38,7 +38,7 @@ func (o *owner) resumeAll(ctx context.Context, work *sync.WaitGroup, l *liveConn
 func (o *owner) spawn(work *sync.WaitGroup, doing string, f func() error) {
 	work.Go(func() {
 		if err := o.guard(doing, f); err != nil {
-			o.log.Debug("ended "+doing, "err", plain(err))
+			o.log.Debug("ended "+doing, "err", o.plain(err))
 		}
 	})
 }

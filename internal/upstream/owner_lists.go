@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -111,8 +112,9 @@ func (ls *lists) read(ctx context.Context, kind catalog.Kind) {
 		return nil
 	})
 	if err != nil {
-		f = fetched{kind: kind, problem: kind.Method() + " failed: " + plain(err)}
+		f = fetched{kind: kind, problem: kind.Method() + " failed: " + ls.o.plain(err)}
 	}
+	f.problem = ls.o.masked(f.problem)
 	ls.results <- f
 }
 
@@ -135,6 +137,9 @@ func (ls *lists) take(f fetched) {
 	if f.retry {
 		k.wanted = true
 		k.due = time.Now().Add(restartDelays[min(k.fails, len(restartDelays)-1)])
+		if f.denied != nil {
+			k.due = time.Now().Add(slowProbe)
+		}
 		if len(k.defs) > 0 { // better the old list than a part of the new one
 			f.defs, f.public = k.defs, k.public
 		}
@@ -155,6 +160,18 @@ func sameList(a, b *fetched) bool {
 // reading reports whether any list is being read.
 func (ls *lists) reading() bool {
 	return slices.ContainsFunc(ls.kinds[:], func(k kindState) bool { return k.running })
+}
+
+// denied returns an error if the server answered the handshake and then refused
+// every list for want of credentials. Servers exist that ask only then.
+func (ls *lists) denied() (err error) {
+	for _, k := range ls.kinds {
+		if k.offered && k.fetched.denied == nil {
+			return nil
+		}
+		err = cmp.Or(err, k.fetched.denied)
+	}
+	return err
 }
 
 // publish makes a listing if there is news and no reason to wait for more. It

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
+	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/fault"
 )
 
@@ -76,7 +78,10 @@ func (o *owner) ready(l *liveConn) {
 // lost: the connection is gone and will be made anew.
 func (o *owner) lost(err error, delay time.Duration) {
 	o.enter(Pending)
-	o.log.Warn("server lost", "err", plain(err), "next", delay.Round(time.Millisecond))
+	if fault.KindOf(err) == fault.Unauthorized {
+		o.enter(NeedsAuth)
+	}
+	o.log.Warn("server lost", "err", o.plain(err), "next", delay.Round(time.Millisecond))
 	o.stale()
 	f := &face{changed: make(chan struct{})}
 	if o.blame(err, delay); delay > patience {
@@ -92,18 +97,18 @@ func (o *owner) failed(err error, delay time.Duration) {
 		o.enter(NeedsAuth)
 	}
 	level := o.log.Warn
-	if o.now.LastError == plain(err) {
+	if o.now.LastError == o.plain(err) {
 		level = o.log.Debug // the same as the last time
 	}
-	level("server not connected", "err", plain(err), "attempt", o.now.Attempt, "next", delay.Round(time.Millisecond))
+	level("server not connected", "err", o.plain(err), "attempt", o.now.Attempt, "next", delay.Round(time.Millisecond))
 	o.blame(err, delay)
-	o.now.Stderr = o.dialer.tail
+	o.now.Stderr = o.maskedLines(o.dialer.tail)
 	o.show(&face{err: o.absent("is not connected", err), next: o.now.NextAttempt})
 }
 
 // blame notes what went wrong and when the next attempt is due.
 func (o *owner) blame(err error, delay time.Duration) {
-	o.now.LastError = plain(err)
+	o.now.LastError = o.plain(err)
 	o.now.NextAttempt = time.Now().Add(delay)
 }
 
@@ -114,7 +119,7 @@ func (o *owner) absent(what string, cause error) *fault.Error {
 	if fault.KindOf(cause) == fault.Unauthorized {
 		kind = fault.Unauthorized
 	}
-	return &fault.Error{Kind: kind, Server: o.server.Name, Reason: what + ": " + plain(cause), Err: cause}
+	return &fault.Error{Kind: kind, Server: o.server.Name, Reason: what + ": " + o.plain(cause), Err: cause}
 }
 
 // close: no connection will come any more.
@@ -150,8 +155,37 @@ func (o *owner) stale() {
 	}
 }
 
-// plain is an error as it may be shown: one line of bounded length.
-func plain(err error) string {
-	const most = 600
-	return clip(reasonOf(err), most)
+// plain is an error as it may be shown: one line of bounded length, without the
+// secrets of the server's configuration, which a server can repeat in its messages.
+func (o *owner) plain(err error) string { return clip(o.masked(reasonOf(err)), maxReason) }
+
+// maxReason bounds the characters of a reason.
+const maxReason = 600
+
+// masked replaces the secrets of the server's configuration.
+func (o *owner) masked(s string) string {
+	if o.secrets == nil {
+		return s
+	}
+	return o.secrets.Replace(s)
+}
+
+func (o *owner) maskedLines(lines []string) []string {
+	var out []string
+	for _, line := range lines {
+		out = append(out, o.masked(line))
+	}
+	return out
+}
+
+// secretsOf makes what replaces the secrets of a server; nil if it has none.
+func secretsOf(s *config.Server) *strings.Replacer {
+	var pairs []string
+	for _, secret := range s.Secrets() {
+		pairs = append(pairs, secret, "***")
+	}
+	if pairs == nil {
+		return nil
+	}
+	return strings.NewReplacer(pairs...)
 }

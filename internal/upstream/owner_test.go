@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"context"
 	"io"
+	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"sync"
@@ -322,4 +323,24 @@ func TestTheLogLevelReachesServersThatLog(t *testing.T) {
 			t.Errorf("%d requests to servers that do not have it", n)
 		}
 	})
+}
+
+func TestAServerThatAsksForCredentialsAfterTheHandshake(t *testing.T) {
+	web := httptest.NewServer(&mcptest.Raw{Era: mcptest.Legacy, Capabilities: `{"tools":{},"prompts":{}}`,
+		Answer: func(q *mcptest.Request) *mcptest.Answer {
+			if strings.HasSuffix(q.Method, "/list") {
+				return &mcptest.Answer{HTTP: mcptest.Unauthorized}
+			}
+			return nil
+		}})
+	defer web.Close()
+	server := config.DefaultServer("beta")
+	server.Type, server.URL = config.TypeHTTP, web.URL
+	s := upstream.New(options())
+	defer s.Close(t.Context())
+	s.Apply([]*config.Server{server})
+	<-s.Settled()
+	if st := statusOf(t, s, "beta"); st.State != upstream.NeedsAuth || time.Until(st.NextAttempt) < 50*time.Second {
+		t.Errorf("the status is %+v", st)
+	}
 }

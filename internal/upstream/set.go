@@ -70,7 +70,7 @@ func (s *Set) Apply(servers []*config.Server) {
 	for _, server := range servers {
 		o := old.byName[server.Name]
 		if o == nil || !o.server.Equal(server) {
-			o = s.startLocked(server)
+			o = s.startLocked(server, o)
 		}
 		next.byName[server.Name] = o
 		next.order = append(next.order, o)
@@ -87,8 +87,9 @@ func (s *Set) Apply(servers []*config.Server) {
 	s.signal()
 }
 
-// startLocked makes an owner and lets it run.
-func (s *Set) startLocked(server *config.Server) *owner {
+// startLocked makes an owner and lets it run. It takes over what clients are
+// subscribed to from the owner before it, nil if there is none.
+func (s *Set) startLocked(server *config.Server, before *owner) *owner {
 	ctx, cancel := context.WithCancelCause(s.life)
 	o := &owner{
 		server:  server,
@@ -96,10 +97,14 @@ func (s *Set) startLocked(server *config.Server) *owner {
 		log:     s.opts.log().With(slog.String("server", server.Name)),
 		starts:  s.starts,
 		signal:  s.signal,
+		secrets: secretsOf(server),
 		cancel:  cancel,
 		settled: make(chan struct{}),
 		subs:    newSubscriptions(),
 		wake:    make(chan struct{}, 1),
+	}
+	if before != nil {
+		o.subs = before.subs
 	}
 	o.level.Store(s.level)
 	o.lists.o = o
@@ -205,13 +210,15 @@ func (s *Set) Unsubscribe(ctx context.Context, server, uri string) error {
 
 // SetLevel sets the log level for legacy servers that log, those connected and those
 // to come: the most verbose that any client wants. The connections are shared, so
-// there is one level for all.
+// there is one level for all. An empty level leaves servers as they are.
 func (s *Set) SetLevel(level string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.level = &level
+	if s.level = &level; level == "" {
+		s.level = nil
+	}
 	for _, o := range s.roster.Load().order {
-		o.level.Store(&level)
+		o.level.Store(s.level)
 		o.nudge()
 	}
 }

@@ -53,7 +53,7 @@ func (o *owner) current() *Status {
 	}
 	s.InFlight = l.users()
 	if p, ok := l.conn.(processTransport); ok {
-		s.PID, s.Stderr = p.pid(), p.stderrTail()
+		s.PID, s.Stderr = p.pid(), o.maskedLines(p.stderrTail())
 	}
 	if c, ok := l.conn.(countingTransport); ok {
 		s.Skipped = c.skippedLines()

@@ -42,8 +42,8 @@ type extent struct {
 // maxSubscriptions bounds the resources of one server that clients are subscribed to.
 const maxSubscriptions = 10_000
 
-func newSubscriptions() subscriptions {
-	return subscriptions{
+func newSubscriptions() *subscriptions {
+	return &subscriptions{
 		changed: make(chan struct{}, 1),
 		acks:    make(chan ack, 4),
 		byURI:   make(map[string]*subscription),
@@ -243,7 +243,7 @@ func (o *owner) covered(ctx context.Context, c Conn, set int, uri string) error 
 func (o *owner) resume(ctx context.Context, c Conn, uris []string) {
 	for _, uri := range uris {
 		if err := o.tell(ctx, c, "resources/subscribe", uri); err != nil {
-			o.log.Warn("subscription not resumed", "err", plain(err))
+			o.log.Warn("subscription not resumed", "err", o.plain(err))
 			if fault.KindOf(err) != fault.Rejected {
 				return
 			}

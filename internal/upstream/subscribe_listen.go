@@ -96,7 +96,11 @@ func (s *listener) rest(ctx context.Context, wait *backoff, err error) {
 	s.gap, s.broken = true, true
 	wait.lost(time.Since(s.cur.since))
 	delay := max(wait.next(s.cur.err), time.Second)
-	s.o.log.Debug("listen stream ended", "err", s.cur.err, "next", delay)
+	why := "the server ended it"
+	if err := s.cur.err; err != nil {
+		why = s.o.plain(err)
+	}
+	s.o.log.Debug("listen stream ended", "err", why, "next", delay)
 	s.stop(ctx, &s.cur)
 	select {
 	case <-ctx.Done():

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
 
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/fault"
@@ -142,6 +143,7 @@ func TestSubscriptionsOutliveTheConnection(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+				synctest.Wait()
 				first.Notify("notifications/resources/updated", `{"uri":"file:///x"}`)
 				synctest.Wait()
 				if got := n.take(); len(got) != 1 {
@@ -255,46 +257,47 @@ func TestAListenStreamThatBreaksIsOpenedAgain(t *testing.T) {
 // connection when any subscription there ends.
 func TestSubscriptionsOfTheSDK(t *testing.T) {
 	var n notices
-	server := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ServerOptions{
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
 	})
 	read := func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) { return nil, nil }
-	server.AddResource(&mcp.Resource{URI: "file:///x", Name: "x"}, read)
-	server.AddResource(&mcp.Resource{URI: "file:///y", Name: "y"}, read)
-	server.AddPrompt(&mcp.Prompt{Name: "p"}, nil)
-	web := httptest.NewServer(mcptest.ServeSDK(server, true))
+	sdk.AddResource(&mcp.Resource{URI: "file:///x", Name: "x"}, read)
+	sdk.AddResource(&mcp.Resource{URI: "file:///y", Name: "y"}, read)
+	sdk.AddPrompt(&mcp.Prompt{Name: "p"}, nil)
+	web := httptest.NewServer(mcptest.ServeSDK(sdk, true))
 	defer web.Close()
-	webOld := httptest.NewServer(mcptest.ServeSDK(server, false))
+	webOld := httptest.NewServer(mcptest.ServeSDK(sdk, false))
 	defer webOld.Close()
 
 	builtin, modern, legacy := config.DefaultServer("builtin"), config.DefaultServer("modern"), config.DefaultServer("legacy")
 	builtin.Type, builtin.Builtin = config.TypeBuiltin, "sdk"
 	modern.Type, modern.URL = config.TypeHTTP, web.URL
 	legacy.Type, legacy.URL = config.TypeHTTP, webOld.URL
-	for _, config := range []*config.Server{builtin, modern, legacy} {
-		t.Run(config.Name, func(t *testing.T) {
+	for _, server := range []*config.Server{builtin, modern, legacy} {
+		t.Run(server.Name, func(t *testing.T) {
 			opts := n.options()
-			opts.Builtins = map[string]func() *mcp.Server{"sdk": func() *mcp.Server { return server }}
+			opts.Builtins = map[string]func() *mcp.Server{"sdk": func() *mcp.Server { return sdk }}
 			s := upstream.New(opts)
-			s.Apply(append([]*configServer{}, config))
+			s.Apply([]*config.Server{server})
 			defer s.Close(t.Context())
+			<-s.Settled()
 			for i, uri := range []string{"file:///x", "file:///y"} {
-				if err := s.Subscribe(t.Context(), config.Name, uri); err != nil {
+				if err := s.Subscribe(t.Context(), server.Name, uri); err != nil {
 					t.Fatal(err)
 				}
 				for _, uri := range []string{"file:///x", "file:///y"}[:i+1] {
 					want := fmt.Sprintf(`notifications/resources/updated {"uri":%q}`, uri)
 					eventually(t, "an update of "+uri, func() bool {
-						_ = server.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: uri})
+						_ = sdk.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: uri})
 						return slices.ContainsFunc(n.take(), func(got string) bool { return got == want || strings.Contains(got, uri) })
 					})
 				}
 			}
-			server.AddPrompt(&mcp.Prompt{Name: "p-" + config.Name}, nil)
+			sdk.AddPrompt(&mcp.Prompt{Name: "p-" + server.Name}, nil)
 			eventually(t, "the new prompt", func() bool {
 				for _, item := range s.Listings()[0].Prompts {
-					if item.Name == "p-"+config.Name {
+					if item.Name == "p-"+server.Name {
 						return true
 					}
 				}
@@ -303,8 +306,6 @@ func TestSubscriptionsOfTheSDK(t *testing.T) {
 		})
 	}
 }
-
-type configServer = config.Server
 
 // eventually waits for something that real connections bring about.
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -319,6 +320,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestANewSessionIsToldWhatTheOldOneKnew(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	peer := &mcptest.Raw{Era: mcptest.Legacy, Tools: toolDefs(1)}
 	web := httptest.NewServer(peer)
 	defer web.Close()
@@ -353,4 +355,32 @@ func TestANewSessionIsToldWhatTheOldOneKnew(t *testing.T) {
 	if n := len(peer.Received("tools/list")); n != lists {
 		t.Errorf("the list is read each time the server forgets: %d times more", n-lists)
 	}
+}
+
+func TestSubscriptionsOutliveAChangeOfTheConfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, era := range []mcptest.Era{mcptest.Legacy, mcptest.Modern} {
+			old, next := &mcptest.Raw{Era: era}, &mcptest.Raw{Era: era}
+			spawns := &spawner{peers: []*mcptest.Raw{old, next}}
+			s := newSet(t, spawns.dial, stdio("beta"))
+			if err := s.Subscribe(t.Context(), "beta", "file:///x"); err != nil {
+				t.Fatal(err)
+			}
+			changed := stdio("beta")
+			changed.Args = []string{"-v"}
+			s.Apply([]*config.Server{changed})
+			<-s.Settled()
+			time.Sleep(time.Second)
+			if got := about(next); len(got) != 1 || !strings.Contains(got[0], "file:///x") {
+				t.Errorf("%v: the new connection was told %q", era, got)
+			}
+			if err := s.Unsubscribe(t.Context(), "beta", "file:///x"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+			if got := about(next); len(got) < 2 {
+				t.Errorf("%v: the last client left and the new connection was told %q", era, got)
+			}
+		}
+	})
 }

@@ -1,0 +1,25 @@
+// Package upstream keeps the connections to the MCP servers behind the aggregator
+// and lends them out.
+//
+// A [Set] holds one owner for each configured server. An owner dials (transport,
+// then the handshake that finds out the protocol era), reads the server's lists,
+// watches the connection and dials again when it is lost. A [Conn] is one live
+// connection, whatever its transport: child process, Streamable HTTP of either era,
+// HTTP+SSE, WebSocket, or a server in this process. Requests and results travel
+// through it as the bytes they are.
+//
+// # Concurrency
+//
+// An owner is one goroutine, and the only writer of its phase:
+//
+//	dialing → ready → lost → waiting → dialing …, closed
+//
+// What others need to know it publishes as immutable values behind atomic pointers;
+// callers never wait for it, except for its first attempt. Goroutines that read
+// lists, follow streams and repeat subscriptions live as long as one connection, and
+// the owner waits for them before it lets go of it. Transports own their readers,
+// and [Conn.Close] waits for those. [Set.Close] waits for everything.
+//
+// Events and notices are delivered on the reader of a connection: their receivers
+// must not block and must not call back into the connection.
+package upstream
