@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,6 +172,7 @@ func show(x *mcptest.Exchange) string {
 }
 
 func clip(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
 	if len(s) > 600 {
 		return fmt.Sprintf("%s … (%d bytes)", s[:600], len(s))
 	}

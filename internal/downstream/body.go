@@ -47,19 +47,11 @@ func (s *Server) fill(w http.ResponseWriter, r *http.Request, buf *buffer, limit
 	l := &s.cfg.Limits
 	rc := http.NewResponseController(w)
 	began := time.Now()
-	if rc.SetReadDeadline(began.Add(min(l.BodyIdle, l.BodyTotal))) == nil {
-		defer rc.SetReadDeadline(time.Time{})
-	}
+	_ = rc.SetReadDeadline(began.Add(min(l.BodyIdle, l.BodyTotal)))
 	b, mark := buf.bytes, 0
 	defer func() { buf.bytes = b }()
 	for {
 		if len(b) == cap(b) {
-			if len(b) > limit {
-				return errBodyTooLarge
-			}
-			if len(b) > 0 && int64(len(b)) == r.ContentLength {
-				return nil
-			}
 			b = append(b, 0)[:len(b)]
 		}
 		n, err := r.Body.Read(b[len(b):cap(b)])
@@ -68,6 +60,7 @@ func (s *Server) fill(w http.ResponseWriter, r *http.Request, buf *buffer, limit
 		case len(b) > limit:
 			return errBodyTooLarge
 		case err == io.EOF:
+			_ = rc.SetReadDeadline(time.Time{})
 			return nil
 		case err != nil:
 			return err

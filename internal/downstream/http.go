@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"mcp-aggregator/internal/fault"
 	"mcp-aggregator/internal/wire"
@@ -33,12 +34,24 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		no = s.route(w, r)
 	}
 	if no != nil {
+		// net/http reads what is left of the body before it goes on.
+		patience := lastBody
+		if no.status == http.StatusRequestTimeout {
+			patience = 0
+		}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
 		refuse(w, no)
 	}
 }
 
+// lastBody is the time a client has to send the rest of a request that was refused.
+const lastBody = 5 * time.Second
+
 // route finds what serves a request.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) *refusal {
+	if r.Method != http.MethodPost && r.ContentLength != 0 {
+		return &refusal{status: http.StatusBadRequest, err: invalidRequest("only POST has a body"), close: true}
+	}
 	switch path := r.URL.Path; {
 	case path == s.cfg.HTTP.Path:
 		switch r.Method {

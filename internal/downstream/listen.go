@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcp-aggregator/internal/catalog"
+	"mcp-aggregator/internal/fault"
 	"mcp-aggregator/internal/router"
 	"mcp-aggregator/internal/wire"
 )
@@ -39,6 +40,9 @@ func (s *Server) listen(ctx context.Context, q *request) router.Reply {
 	wanted, rpc := sub.read(q, s.router.Generation().Catalog)
 	if rpc != nil {
 		return router.Reply{Err: rpc}
+	}
+	if most := 2 * s.cfg.HTTP.MaxSessions; s.audience.count() >= most {
+		return router.Reply{Err: rpcError(fault.Of(fault.Overloaded, "", "%d clients are listening", most))}
 	}
 	key := "listen-" + strconv.FormatInt(lastListen.Add(1), 10)
 	defer s.router.Unsubscribe(key, "")

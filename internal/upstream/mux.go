@@ -115,7 +115,7 @@ func (m *mux) Call(ctx context.Context, r *Request) (Reply, error) {
 		if ctx.Err() != nil {
 			return Reply{}, m.ended(ctx, "waiting to be sent; nothing was sent")
 		}
-		return Reply{}, m.sendFault(err)
+		return Reply{}, m.sendFault(ctx, err)
 	}
 	select {
 	case <-w.ready:
@@ -163,22 +163,20 @@ func (m *mux) ended(ctx context.Context, during string) error {
 	return &fault.Error{Kind: fault.Cancelled, Server: m.server, Reason: "cancelled " + during, Err: cause}
 }
 
-// sendFault classifies why a message was not sent.
-func (m *mux) sendFault(err error) error {
+// sendFault classifies why a message was not sent. If the connection is breaking
+// down at this moment, the reason is waited for: it is what the reader needs to know.
+func (m *mux) sendFault(ctx context.Context, err error) error {
 	var known *fault.Error
 	if errors.As(err, &known) {
 		return known
 	}
-	return m.unreachable()
-}
-
-func (m *mux) unreachable() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err == nil {
-		return fault.Of(fault.Unreachable, m.server, "the connection is closing")
+	select {
+	case <-m.done:
+		return fault.Of(fault.Unreachable, m.server, "not connected: %w", m.Err())
+	case <-ctx.Done():
+	case <-time.After(exitGrace):
 	}
-	return fault.Of(fault.Unreachable, m.server, "not connected: %w", m.err)
+	return fault.Of(fault.Unreachable, m.server, "the connection is breaking down")
 }
 
 // Notify implements Conn.
@@ -192,7 +190,7 @@ func (m *mux) Notify(ctx context.Context, method string, params wire.Value) erro
 	case ctx.Err() != nil:
 		return m.ended(ctx, "sending "+method)
 	}
-	return m.sendFault(err)
+	return m.sendFault(ctx, err)
 }
 
 // offer sends something that may be dropped when the server does not read.

@@ -46,6 +46,31 @@ func CountsOf(t Transport) Counts {
 	return Counts{c.junk.Load(), c.late.Load(), c.dropped.Load(), c.refused.Load()}
 }
 
+// A Sink is the writing end of an outbox, made of functions.
+type Sink struct{ Write, TryWrite func(b []byte) (int, error) }
+
+func (s Sink) write(b []byte) (int, error)    { return s.Write(b) }
+func (s Sink) tryWrite(b []byte) (int, error) { return s.TryWrite(b) }
+func (s Sink) joins() bool                    { return true }
+
+// An Outbox sends plain bytes.
+type Outbox struct{ o *outbox }
+
+// NewOutbox returns an outbox that writes to s.
+func NewOutbox(s Sink, lost func(error)) Outbox { return Outbox{newOutbox(s, lost)} }
+
+// Send sends b as the message of a call; false means that nothing of it was sent.
+func (o Outbox) Send(ctx context.Context, id int64, b []byte) bool {
+	return o.o.send(ctx, &Request{ID: id}, frameOf(b)) == nil
+}
+
+// Close closes the outbox and returns the calls that were not sent.
+func (o Outbox) Close() []int64 {
+	unsent := o.o.close()
+	o.o.wait()
+	return unsent
+}
+
 // Waiting is how many messages wait in the outbox of a transport of OpenConn.
 func Waiting(t Transport) int {
 	o := t.(*mux).link.(*connLink).outbox

@@ -2,8 +2,10 @@ package upstream_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -102,5 +104,80 @@ func TestWaitingMessagesKeepTheirOrder(t *testing.T) {
 		if _, err := l.in.ReadByte(); err != io.ErrClosedPipe {
 			t.Errorf("left over: %v", err)
 		}
+	})
+}
+
+// The rest of a message that was written in part comes before what others sent
+// meanwhile.
+func TestAMessageWrittenInPartsStaysWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got strings.Builder
+		var box upstream.Outbox
+		blocked := make(chan struct{})
+		box = upstream.NewOutbox(upstream.Sink{
+			Write: func(b []byte) (int, error) { <-blocked; return got.Write(b) },
+			TryWrite: func(b []byte) (int, error) {
+				for _, other := range []string{"second;", "third;"} {
+					box.Send(t.Context(), 2, []byte(other))
+				}
+				got.Write(b[:3])
+				return 3, nil
+			},
+		}, nil)
+		if !box.Send(t.Context(), 1, []byte("first;")) {
+			t.Error("refused")
+		}
+		close(blocked)
+		synctest.Wait()
+		if got.String() != "first;second;third;" {
+			t.Error(got.String())
+		}
+		box.Close()
+	})
+}
+
+func TestAnOutboxKnowsWhatWasSent(t *testing.T) {
+	broken := errors.New("broken")
+	for name, tc := range map[string]struct {
+		took int // bytes of the first message before the sink fails
+		sent bool
+	}{
+		"nothing": {0, false},
+		"a part":  {2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lost []error
+			box := upstream.NewOutbox(upstream.Sink{
+				TryWrite: func([]byte) (int, error) { return tc.took, broken },
+			}, func(err error) { lost = append(lost, err) })
+			if sent := box.Send(t.Context(), 1, []byte("first;")); sent != tc.sent {
+				t.Errorf("sent: %v", sent)
+			}
+			if box.Send(t.Context(), 2, []byte("second;")) {
+				t.Error("sent to a broken sink")
+			}
+			if len(lost) != 1 || lost[0] != broken {
+				t.Errorf("lost %v", lost)
+			}
+		})
+	}
+	t.Run("what waits", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			closed := make(chan struct{})
+			box := upstream.NewOutbox(upstream.Sink{
+				TryWrite: func([]byte) (int, error) { return 1, nil },
+				Write:    func([]byte) (int, error) { <-closed; return 0, broken },
+			}, nil)
+			for id := range int64(4) {
+				if !box.Send(t.Context(), id+1, []byte("message;")) {
+					t.Error("refused")
+				}
+				synctest.Wait()
+			}
+			time.AfterFunc(time.Second, func() { close(closed) })
+			if unsent := box.Close(); !slices.Equal(unsent, []int64{2, 3, 4}) {
+				t.Errorf("not sent: %v", unsent)
+			}
+		})
 	})
 }

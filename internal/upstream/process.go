@@ -18,9 +18,8 @@ import (
 // happens.
 const (
 	outputGrace = time.Second            // for output that others hold open after the child has ended
-	stderrGrace = 200 * time.Millisecond // the same for its last words
 	exitGrace   = 500 * time.Millisecond // for the end of a child that has closed its output
-	killGrace   = time.Second            // for the kernel to end a killed process
+	killGrace   = 5 * time.Second        // for the kernel to end a killed process
 
 	firstPoll = 5 * time.Millisecond  // between looks whether a process group is empty,
 	lastPoll  = 80 * time.Millisecond // growing from the first to the last
@@ -113,9 +112,7 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 // only where a grandchild holds the pipes that has to be cut off.
 func (p *process) reap() {
 	_ = p.cmd.Wait() // its outcome is in cmd.ProcessState
-	now := time.Now()
-	_ = p.stdout.SetReadDeadline(now.Add(outputGrace))
-	_ = p.stderr.from.SetReadDeadline(now.Add(stderrGrace))
+	p.cutOutput(time.Now().Add(outputGrace))
 	close(p.exited)
 }
 
@@ -156,6 +153,8 @@ func (p *process) ended() bool {
 // supervise sees to it that nothing is left: it waits until the child has ended or
 // is to be stopped, closes its input, and after the times allowed ends the process
 // group, first politely. The group counts even if the child itself ended long ago.
+//
+// Our ends of the output pipes belong to their readers, who close them.
 func (p *process) supervise() {
 	defer close(p.gone)
 	select {
@@ -171,9 +170,22 @@ func (p *process) supervise() {
 			p.await(killGrace, nil)
 		}
 	}
-	_ = p.stdout.Close()
-	_ = p.stderr.from.Close()
+	// The readers see the end by themselves, after the last words. Where nobody wants
+	// to hear these, an escaped descendant that holds the pipes must not delay us.
+	select {
+	case <-p.stopping:
+		if p.why == errClosed {
+			p.cutOutput(time.Now())
+		}
+	default:
+	}
 	<-p.stderr.done
+}
+
+// cutOutput ends the reading of the child's output at a time.
+func (p *process) cutOutput(at time.Time) {
+	_ = p.stdout.SetReadDeadline(at)
+	_ = p.stderr.from.SetReadDeadline(at)
 }
 
 // await waits until the child has been reaped and its group is empty. It returns
@@ -201,15 +213,15 @@ func (p *process) await(d time.Duration, hurried <-chan struct{}) bool {
 }
 
 // cause says why the output of the child ended.
-func (p *process) cause(err error) error {
+func (p *process) cause() error {
 	select {
 	case <-p.exited:
 	case <-time.After(exitGrace):
-		return fmt.Errorf("the process closed its standard output (%w)", err)
+		return errOutputClosed
 	}
 	<-p.stderr.done
 	if p.forced.Load() { // then why has been written
-		return fmt.Errorf("%w, and the process had to be ended%s", p.why, p.lastWords())
+		return fmt.Errorf("%w, and had to be ended%s", p.why, p.lastWords())
 	}
 	return fmt.Errorf("the process ended with %v%s", p.cmd.ProcessState, p.lastWords())
 }
@@ -222,4 +234,7 @@ func (p *process) lastWords() string {
 	return ""
 }
 
-var errInputClosed = errors.New("the process closed its standard input")
+var (
+	errInputClosed  = errors.New("the process closed its standard input")
+	errOutputClosed = errors.New("the process closed its standard output")
+)

@@ -48,7 +48,8 @@ func (l *stdioLink) read() (*frame, error) {
 	if _, large := err.(*oversizeError); err == nil || large {
 		return f, err
 	}
-	return nil, l.child.cause(err)
+	_ = l.child.stdout.Close()
+	return nil, l.child.cause()
 }
 
 func (l *stdioLink) abort() []int64 {

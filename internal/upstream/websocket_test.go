@@ -3,6 +3,8 @@ package upstream_test
 import (
 	"context"
 	"encoding/pem"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -182,7 +184,9 @@ func TestASilentWebSocketIsGivenUp(t *testing.T) {
 }
 
 func TestAWebSocketOverTLSTrustsTheConfiguredAuthority(t *testing.T) {
-	s := httptest.NewTLSServer(socket(func(_ *websocket.Conn, q *mcptest.Request) string { return result(q, "ok") }))
+	s := httptest.NewUnstartedServer(socket(func(_ *websocket.Conn, q *mcptest.Request) string { return result(q, "ok") }))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
 	t.Cleanup(s.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {

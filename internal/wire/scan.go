@@ -135,7 +135,7 @@ func (s *scanner) str(i int) int {
 
 // plainWords is how many ordinary words in a row make it worth looking for a longer
 // ordinary stretch.
-const plainWords = 4
+const plainWords = 2
 
 // words goes on with a string as long as there are whole words, up to its end or to
 // something out of the ordinary. Long ordinary stretches are left to plainRun;
