@@ -52,7 +52,7 @@ func TestEndOfInputBeforeTheOpening(t *testing.T) {
 	p, in, out := harness.StartStdio(t, threeKinds(t))
 	in.Close()
 	if code, err := p.Wait(10 * time.Second); err != nil || code != 0 {
-		t.Errorf("exit code %d, %v; want 0\n%s", code, err, p.Log())
+		t.Fatalf("exit code %d, %v; want 0\n%s", code, err, p.Log())
 	}
 	if said, _ := io.ReadAll(out); len(said) > 0 {
 		t.Errorf("standard output carries %q", said)

@@ -292,4 +292,3 @@ func openWith(t *testing.T, client http.RoundTripper) string {
 	}
 	return a.header.Get("Mcp-Session-Id")
 }
-

@@ -119,7 +119,13 @@ func (x *exchange) write(msg []byte, status int) {
 		if status != http.StatusOK {
 			x.w.WriteHeader(status)
 		}
-		_, _ = x.w.Write(msg)
+		if len(msg) <= inlineReply {
+			_, _ = x.w.Write(msg)
+			return
+		}
+		to := newPatient(x.w, x.s.cfg.Limits.Write)
+		_, _ = to.Write(msg)
+		to.done()
 		return
 	}
 	if x.err != nil {

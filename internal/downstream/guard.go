@@ -73,12 +73,18 @@ func (g *guard) hostAllowed(r *http.Request) bool {
 		return true
 	}
 	name := hostname(r.Host)
-	return slices.Contains(g.hosts, strings.ToLower(r.Host)) || slices.Contains(g.hosts, name) ||
-		name == g.own || local != nil && name == local.IP.String()
+	return g.named(r.Host) || name == g.own || local != nil && name == local.IP.String()
+}
+
+// named reports whether the configuration allows a host by name.
+func (g *guard) named(host string) bool {
+	return slices.Contains(g.hosts, strings.ToLower(host)) || slices.Contains(g.hosts, hostname(host))
 }
 
 // originAllowed lets through requests of no page at all, of pages that the
-// configuration allows, and of local pages where the request came to a local name.
+// configuration allows, of local pages where the request came to a local name, and
+// of our own pages where they came from a host that the configuration allows: any
+// other host could be a page's name that was made to point here.
 func (g *guard) originAllowed(r *http.Request) bool {
 	origins := r.Header["Origin"]
 	switch {
@@ -92,7 +98,10 @@ func (g *guard) originAllowed(r *http.Request) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && isLoopback(u.Host) && isLoopback(r.Host)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	return isLoopback(u.Host) && isLoopback(r.Host) || strings.EqualFold(u.Host, r.Host) && g.named(r.Host)
 }
 
 // hostname returns a host without its port, in lower case and without brackets.

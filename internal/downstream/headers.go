@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"bytes"
 	"encoding/base64"
 	"math"
 	"net/http"
@@ -41,17 +42,15 @@ func checkHeaders(h http.Header, m *wire.Message, snapshot *catalog.Snapshot) *w
 	if header == "" {
 		return mismatch("the Mcp-Name header is missing")
 	}
-	spans, err := m.Body.Fields(member)
-	if err != nil {
-		return invalidParams("Invalid params: " + err.Error())
-	}
-	name, ok := wire.Unquote(spans[0].Of(m.Body.Raw))
-	if !ok {
+	// Should the member come twice, the call is refused later on.
+	raw := m.Body.Field(member).Of(m.Body.Raw)
+	if len(raw) == 0 || raw[0] != '"' {
 		return invalidParams("Invalid params: " + member + " must be a string")
 	}
 	// A name that should have been encoded but equals the body's to the byte is
 	// accepted: clients of the official Go library send such.
-	if decoded, ok := decodeHeader(header); !ok || decoded != name {
+	name, ok := decodeHeader(header)
+	if !ok || !spells(raw, name) {
 		return mismatch("the Mcp-Name header does not match params." + member)
 	}
 	if m.Method == "tools/call" {
@@ -60,6 +59,15 @@ func checkHeaders(h http.Header, m *wire.Message, snapshot *catalog.Snapshot) *w
 		}
 	}
 	return nil
+}
+
+// spells reports whether a JSON string, raw, means s.
+func spells(raw []byte, s string) bool {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1:len(raw)-1]) == s
+	}
+	text, ok := wire.Unquote(raw)
+	return ok && text == s
 }
 
 const (
@@ -123,8 +131,7 @@ func compareParam(header string, present bool, raw []byte) string {
 	}
 	switch raw[0] {
 	case '"':
-		text, _ := wire.Unquote(raw)
-		ok = text == value
+		ok = spells(raw, value)
 	case 't', 'f':
 		ok = string(raw) == value
 	case '{', '[':

@@ -167,6 +167,7 @@ func newLab() *lab {
 			if token := r.Params.GetProgressToken(); token != nil {
 				_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(i + 1), Message: a.Text})
 			}
+			//lint:ignore SA1019 clients and servers of older revisions log this way
 			_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: fmt.Sprint(a.Text, i)})
 		}
 		return "said " + a.Text, nil

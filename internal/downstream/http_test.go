@@ -281,6 +281,7 @@ func TestWebPagesStayOut(t *testing.T) {
 		{"an allowed name with its port", map[string]string{"Host": "other.example.com:8443"}, 200},
 		{"an allowed name with another port", map[string]string{"Host": "other.example.com:1"}, 403},
 		{"a local page at an allowed name", map[string]string{"Host": "gateway.example.com", "Origin": "http://localhost:1"}, 403},
+		{"our own page at an allowed name", map[string]string{"Host": "gateway.example.com", "Origin": "http://gateway.example.com"}, 200},
 		{"IPv6", map[string]string{"Host": "[::1]" + port}, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -298,6 +299,24 @@ func TestWebPagesStayOut(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	})
+}
+
+func TestListsOfNobody(t *testing.T) {
+	b := newBare(t, tools("a"))
+	url := b.serve(t)
+	h := legacyHeaders(open(t, url))
+	b.fail()
+	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`
+	if a := post(t, url, h, list+`}}`); a.status != 200 || !strings.Contains(a.body, `"code":"unreachable"`) {
+		t.Errorf("every server has failed: %d %s", a.status, a.body)
+	}
+	if a := post(t, url, modernHeaders("tools/list"), list+meta+`}}`); a.status != 200 || !strings.Contains(a.body, `-32603`) {
+		t.Errorf("every server has failed, modern: %d %s", a.status, a.body)
+	}
+	b.cfg.Servers[0].Enabled = false
+	if a := post(t, url, h, list+`}}`); a.status != 200 || !strings.Contains(a.body, `"tools":[]`) {
+		t.Errorf("there is no server: %d %s", a.status, a.body)
+	}
 }
 
 func TestSessionsAreCapped(t *testing.T) {

@@ -94,8 +94,8 @@ func (sub *subscription) read(q *request, snapshot *catalog.Snapshot) ([]string,
 	var uris []string
 	for e := range wire.Elements(raw, wire.Field(raw, at, "resourceSubscriptions")) {
 		uri, ok := wire.Unquote(e.Of(raw))
-		if !ok {
-			return nil, invalidParams("invalid params: resourceSubscriptions must be strings")
+		if !ok || len(uri) > maxURI {
+			return nil, invalidParams("invalid params: resourceSubscriptions must be strings of reasonable length")
 		}
 		if uris = append(uris, uri); len(uris) > maxSubscriptions {
 			return nil, invalidParams("invalid params: too many resourceSubscriptions")

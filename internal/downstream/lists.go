@@ -3,8 +3,10 @@ package downstream
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"mcp-aggregator/internal/catalog"
+	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/fault"
 	"mcp-aggregator/internal/router"
 	"mcp-aggregator/internal/wire"
@@ -23,14 +25,16 @@ func (s *Server) list(ctx context.Context, q *request, kind catalog.Kind) router
 	}
 	snapshot := s.router.Generation().Catalog
 	page := snapshot.Page
-	if q.era == wire.Modern {
-		// A capability that was not declared is not there. Legacy clients learned of
-		// capabilities once, long ago perhaps: they get an empty list.
-		if !declared(snapshot, kind) {
-			return router.Reply{Err: methodNotFound(q.msg.Method)}
-		}
+	switch has := declared(snapshot, kind); {
+	case !has && s.allFailed(snapshot):
+		return router.Reply{Err: noServer()}
+	case !has && q.era == wire.Modern:
+		return router.Reply{Err: methodNotFound(q.msg.Method)}
+	case q.era == wire.Modern:
 		page = snapshot.PageModern
-	} else if q.session != nil && cursor == "" {
+	case q.session != nil && cursor == "":
+		// Legacy clients learned of capabilities once, long ago perhaps: those that
+		// are gone are empty lists.
 		q.session.listed(kind)
 	}
 	result, err := page(kind, cursor)
@@ -66,6 +70,21 @@ var capabilityOf = map[catalog.Kind]string{
 func declared(snapshot *catalog.Snapshot, kind catalog.Kind) bool {
 	caps := snapshot.Capabilities()
 	return wire.Field(caps, wire.Span{Lo: 0, Hi: len(caps)}, capabilityOf[kind]).OK()
+}
+
+// allFailed reports whether there are servers, but not one has ever offered anything.
+// As long as one is still starting, capabilities are declared.
+func (s *Server) allFailed(snapshot *catalog.Snapshot) bool {
+	return len(snapshot.Servers()) == 0 &&
+		slices.ContainsFunc(s.router.Generation().Config.Servers, func(c *config.Server) bool { return c.Enabled })
+}
+
+func noServer() *wire.RPCError {
+	return &wire.RPCError{
+		Code:    fault.Unreachable.Rule().RPC,
+		Message: "No server is available: every server of the configuration has failed to start; its status says why",
+		Data:    []byte(`{"code":"unreachable","retryable":true}`),
+	}
 }
 
 // failed is the reply to a request whose context has ended.

@@ -53,6 +53,13 @@ func (b *bare) generation(in catalog.Input) *router.Generation {
 	return &router.Generation{Config: b.cfg, Catalog: snapshot, Servers: map[string]*config.Server{"lab": b.cfg.Servers[0]}}
 }
 
+// fail makes it look as if the server had never started.
+func (b *bare) fail() {
+	g := *b.rt.Generation()
+	g.Catalog, _ = catalog.Build(nil, catalog.Rules{Servers: b.cfg.Servers})
+	b.rt.Publish(&g)
+}
+
 // offer replaces what clients see and tells them.
 func (b *bare) offer(in catalog.Input) {
 	old, next := b.rt.Generation(), b.generation(in)

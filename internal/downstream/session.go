@@ -16,6 +16,7 @@ import (
 const (
 	maxStreams       = 4       // GET streams open at the same time; the oldest gives way
 	maxSubscriptions = 1000    // resources a session, or one listen request, hears about
+	maxURI           = 8 << 10 // bytes of the URI of such a resource
 	maxClientCaps    = 8 << 10 // bytes of declared capabilities
 )
 

@@ -50,8 +50,8 @@ func uriOf(q *request) (string, *wire.RPCError) {
 		return "", invalidParams("invalid params: " + err.Error())
 	}
 	uri, ok := wire.Unquote(spans[0].Of(q.msg.Body.Raw))
-	if !ok || uri == "" {
-		return "", invalidParams("invalid params: uri must be a string")
+	if !ok || uri == "" || len(uri) > maxURI {
+		return "", invalidParams("invalid params: uri must be a string of reasonable length")
 	}
 	return uri, nil
 }

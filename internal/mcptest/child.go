@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 )
 
 // childEnv names the environment variable that turns a test binary into a child.
@@ -22,6 +23,9 @@ func (c Children) Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// childLife bounds the life of a child whose test died without ending it.
+const childLife = 5 * time.Minute
+
 // RunIfChild runs the child the environment asks for and exits. In the process
 // that runs the tests it returns at once.
 func (c Children) RunIfChild() {
@@ -34,6 +38,7 @@ func (c Children) RunIfChild() {
 		fmt.Fprintf(os.Stderr, "no child is called %q\n", name)
 		os.Exit(2)
 	}
+	time.AfterFunc(childLife, func() { os.Exit(1) })
 	run()
 	os.Exit(0)
 }

@@ -103,6 +103,9 @@ func (c *httpCall) readJSON(ctx context.Context, resp *http.Response) (Reply, er
 	if err != nil {
 		return Reply{}, c.t.garbled(err)
 	}
+	if c.t.Info().Version == wire.V20250326 {
+		n = -1 // it may be a batch, which is refused at its first byte: read it whole
+	}
 	b, m, err := readAnswer(body, n, c.t.limit)
 	if bad := (*wire.ScanError)(nil); err != nil && !errors.As(err, &bad) {
 		b.free()

@@ -48,12 +48,14 @@ func (t *httpConn) failure(ctx context.Context, sent bool, err error) error {
 	return fault.Of(fault.Lost, t.server, "the connection broke before the answer came: %w", err)
 }
 
-// notHTTP recognizes an answer that net/http could not read. Its errors repeat what
-// the server sent, so their text is for logs only.
+// notHTTP recognizes an answer that could not be read as a response. Such errors
+// repeat what the server sent, so their text is for logs only. Those of net/http's
+// transport are not exported.
 func notHTTP(err error) bool {
+	var head *headError
 	var p textproto.ProtocolError
-	return errors.As(err, &p) || strings.Contains(err.Error(), "malformed HTTP") ||
-		strings.Contains(err.Error(), "server response headers exceeded")
+	return errors.As(err, &head) || errors.As(err, &p) || strings.Contains(err.Error(), "malformed HTTP") ||
+		strings.Contains(err.Error(), "server response headers exceeded") || strings.HasPrefix(err.Error(), "http: message")
 }
 
 // garbled makes the error for an answer that is no MCP message.
@@ -121,8 +123,9 @@ func challenge(v string) string {
 		return ""
 	}
 	said := "; it wants " + scheme
-	_, realm, ok := strings.Cut(params, `realm="`)
-	if realm, _, ok = strings.Cut(realm, `"`); !ok || realm == "" {
+	_, realm, _ := strings.Cut(params, `realm="`)
+	realm, _, ended := strings.Cut(realm, `"`)
+	if !ended || realm == "" {
 		return said
 	}
 	if u, err := url.Parse(realm); err == nil && u.Host != "" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -47,7 +48,7 @@ type plainConn struct {
 	since time.Time // when it became idle
 }
 
-var errLongHead = errors.New("net/http: server response headers exceeded the limit")
+var errLongHead = errors.New("the head of the response is too long")
 
 func (c *plainConn) Read(b []byte) (int, error) {
 	if c.head < 0 {
@@ -184,15 +185,27 @@ func (c *plainConn) readHead(req *http.Request, limit time.Duration) (*http.Resp
 	defer func() { c.head = -1 }()
 	for range maxInformational {
 		resp, err := http.ReadResponse(c.r, req)
-		if err != nil || resp.StatusCode >= 200 {
-			return resp, err
-		}
-		if resp.StatusCode == http.StatusSwitchingProtocols {
-			break
+		switch broken := net.Error(nil); {
+		case err == nil && resp.StatusCode >= 200:
+			return resp, nil
+		case err == nil && resp.StatusCode == http.StatusSwitchingProtocols:
+			return nil, &headError{errors.New("the server switches to another protocol")}
+		case err == nil:
+		case errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, err
+		default:
+			return nil, &headError{err}
 		}
 	}
-	return nil, errors.New("malformed HTTP response: no end of informational ones")
+	return nil, &headError{errors.New("no end of informational responses")}
 }
+
+// A headError says that what came is not the head of a response. Its text can repeat
+// what the server sent.
+type headError struct{ err error }
+
+func (e *headError) Error() string { return e.err.Error() }
+func (e *headError) Unwrap() error { return e.err }
 
 // A answerBody is the body of a response. Read to its end it gives its connection
 // back, closed before it closes it. One goroutine reads; any may close.
