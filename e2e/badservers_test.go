@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e && linux
 
 package e2e_test
 
@@ -74,7 +74,7 @@ var badServers = []badServer{
 	{"login", func(t *testing.T) harness.Config { return answering(t, mcptest.Unauthorized) },
 		[]string{"401|unauthorized", "bearer_token|headers"}},
 	{"garbled", func(t *testing.T) harness.Config { return answering(t, mcptest.Garbage) },
-		[]string{"json", "url|endpoint|mcp server"}},
+		[]string{"json|not an mcp message", "url|endpoint"}},
 	{"teapot", func(t *testing.T) harness.Config {
 		return answering(t, &mcptest.HTTPAnswer{Status: 500, Body: "database is on fire"})
 	}, []string{"500"}},

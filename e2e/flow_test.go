@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e && linux
 
 package e2e_test
 
@@ -240,4 +240,25 @@ func TestCancellationReachesTheServer(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+// What neither the lists nor a template has is asked of the only server it can
+// come from; the answer reads as the client's revision wants it.
+func TestUnknownResourcesAreToldInTheClientsEra(t *testing.T) {
+	for _, server := range []mcptest.Era{mcptest.Legacy, mcptest.Modern} {
+		a := harness.Serve(t, harness.Servers(map[string]harness.Config{"s": listen(t, lively(server, "r://s"))}))
+		for client, code := range map[mcptest.Era]int{mcptest.Legacy: -32002, mcptest.Modern: -32602} {
+			t.Run(fmt.Sprintf("%s client, %s server", client, server), func(t *testing.T) {
+				c := a.Connect(t, client)
+				awaitServers(t, c, []string{"s"})
+				x, err := c.Call(harness.Context(t, 5*time.Second), "resources/read", `{"uri":"r://nope"}`)
+				if err != nil || x.Code() != code {
+					t.Errorf("code %d, %v, want %d: %s", x.Code(), err, code, show(x))
+				}
+				if got := string(mcptest.Field(mcptest.Field(x.Error, "data"), "uri")); got != `"r://nope"` {
+					t.Errorf("data.uri is %s: %s", got, show(x))
+				}
+			})
+		}
+	}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package harness runs whole programs for the end-to-end suites: the built
 // aggregator, reference servers and clients, each as a process of its own, on
 // loopback only.

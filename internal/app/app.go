@@ -148,7 +148,7 @@ func (a *App) Call(ctx context.Context, tool string, arguments json.RawMessage, 
 	if err != nil {
 		return nil, fmt.Errorf("reading the arguments: %w", err)
 	}
-	c := &router.Call{Gen: a.rout.Generation(), Method: m.Method, Params: m.Body, Era: wire.Legacy}
+	c := &router.Call{Gen: a.rout.Generation(), Method: m.Method, Params: &m.Body, Era: wire.Legacy}
 	if progress != nil {
 		c.Events = func(ev upstream.Event) { progress(ev.Method, ev.Params) }
 	}

@@ -12,6 +12,8 @@ var self = bridge.NewIdentity("agg", "1")
 
 const ours = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"agg","version":"1"},"io.modelcontextprotocol/clientCapabilities":`
 
+const info = `"io.modelcontextprotocol/logLevel":"info"`
+
 // object scans text the way a message's params or result are scanned.
 func object(t *testing.T, text string) *wire.Object {
 	t.Helper()
@@ -38,9 +40,9 @@ func TestParamsCrossTheEras(t *testing.T) {
 		{"a legacy client cannot smuggle reserved keys", wire.Legacy, wire.Legacy, "", `{"_meta":{` + theirs + `,"k":1}}`, `{"_meta":{"k":1}}`},
 		{"modern keys end at a legacy upstream", wire.Modern, wire.Legacy, "info", `{"name":"x","_meta":{` + theirs + `,"k":{"z":1,"a":2}}}`, `{"name":"x","_meta":{"k":{"z":1,"a":2}}}`},
 		{"an empty _meta goes too", wire.Modern, wire.Legacy, "", `{"_meta":{` + theirs + `},"name":"x"}`, `{"name":"x"}`},
-		{"a modern upstream gets our keys", wire.Legacy, wire.Modern, "", `{"name":"x"}`, `{"_meta":{` + ours + `{}},"name":"x"}`},
-		{"absent params become an object", wire.Legacy, wire.Modern, "", ``, `{"_meta":{` + ours + `{}}}`},
-		{"empty params become an object with one member", wire.Legacy, wire.Modern, "", `{}`, `{"_meta":{` + ours + `{}}}`},
+		{"a modern upstream gets our keys", wire.Legacy, wire.Modern, "", `{"name":"x"}`, `{"_meta":{` + ours + `{},` + info + `},"name":"x"}`},
+		{"absent params become an object", wire.Legacy, wire.Modern, "", ``, `{"_meta":{` + ours + `{},` + info + `}}`},
+		{"empty params become an object with one member", wire.Legacy, wire.Modern, "", `{}`, `{"_meta":{` + ours + `{},` + info + `}}`},
 		{"own keys of a legacy client go on", wire.Legacy, wire.Modern, "error", `{"_meta":{"progressToken":5,"k":[1e400]}}`, `{"_meta":{` + ours + `{},"io.modelcontextprotocol/logLevel":"error","progressToken":77,"k":[1e400]}}`},
 		{"between modern peers identity is ours, capabilities are the client's", wire.Modern, wire.Modern, "", `{"_meta":{"progressToken":"t",` + theirs + `},"name":"x"}`, `{"_meta":{` + ours + `{"elicitation":{}},"progressToken":77},"name":"x"}`},
 	} {

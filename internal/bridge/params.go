@@ -43,21 +43,22 @@ func ReadMeta(params *wire.Object) Meta {
 		return m
 	}
 	for mem := range wire.Members(params.Raw, m.Span) {
-		switch key, _ := wire.Unquote(mem.Key.Of(params.Raw)); key {
-		case "progressToken":
+		switch key := mem.Key.Of(params.Raw); {
+		case wire.KeyIs(key, "progressToken"):
 			m.ProgressToken = mem.Val.Of(params.Raw)
-		case wire.MetaClientCaps:
+		case wire.KeyIs(key, wire.MetaClientCaps):
 			m.Capabilities = mem.Val.Of(params.Raw)
 		}
 	}
 	return m
 }
 
-// reserved reports whether a _meta key belongs to one hop only.
-func reserved(key string) bool {
-	switch key {
-	case wire.MetaVersion, wire.MetaClientInfo, wire.MetaClientCaps, wire.MetaLogLevel, wire.MetaServerInfo, wire.MetaSubscriptionID:
-		return true
+// reserved reports whether a raw _meta key belongs to one hop only.
+func reserved(key []byte) bool {
+	for _, name := range [...]string{wire.MetaVersion, wire.MetaClientInfo, wire.MetaClientCaps, wire.MetaLogLevel, wire.MetaServerInfo, wire.MetaSubscriptionID} {
+		if wire.KeyIs(key, name) {
+			return true
+		}
 	}
 	return false
 }
@@ -89,7 +90,7 @@ func (id Identity) ParamEdits(hop Hop, params *wire.Object, meta Meta) wire.Valu
 
 func hasReserved(raw []byte, meta wire.Span) bool {
 	for m := range wire.Members(raw, meta) {
-		if key, _ := wire.Unquote(m.Key.Of(raw)); reserved(key) {
+		if reserved(m.Key.Of(raw)) {
 			return true
 		}
 	}
@@ -108,15 +109,15 @@ func (id Identity) meta(hop Hop, raw []byte, meta Meta) []byte {
 		b = id.appendOurs(b, hop, meta)
 	}
 	for m := range wire.Members(raw, meta.Span) {
-		key, _ := wire.Unquote(m.Key.Of(raw))
+		key := m.Key.Of(raw)
 		if reserved(key) {
 			continue
 		}
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(append(b, m.Key.Of(raw)...), ':')
-		if key == "progressToken" {
+		b = append(append(b, key...), ':')
+		if wire.KeyIs(key, "progressToken") {
 			b = strconv.AppendInt(b, hop.ID, 10)
 		} else {
 			b = append(b, m.Val.Of(raw)...)
@@ -138,9 +139,13 @@ func (id Identity) appendOurs(b []byte, hop Hop, meta Meta) []byte {
 	} else {
 		b = append(b, `{}`...)
 	}
-	if hop.LogLevel != "" {
+	level := hop.LogLevel
+	if level == "" && hop.Client == wire.Legacy {
+		level = "info" // a legacy client that never set a level leaves it to the server; here we are that
+	}
+	if level != "" {
 		b = append(b, `,"`+wire.MetaLogLevel+`":`...)
-		b = wire.AppendQuote(b, hop.LogLevel)
+		b = wire.AppendQuote(b, level)
 	}
 	return b
 }

@@ -92,6 +92,7 @@ func (s *Server) batched(like *request, raw []byte) (q *request, response []byte
 func (s *Server) batchedRequest(ctx context.Context, q *request) []byte {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	q.cancel = cancel
 	if rpc := q.session.begin(&q.msg, cancel); rpc != nil {
 		return wire.AppendError(nil, q.id(), rpc)
 	}

@@ -21,6 +21,8 @@ type request struct {
 	session *Session    // nil for a modern request over HTTP
 	header  http.Header // read only; nil on stdio
 
+	cancel context.CancelCauseFunc // ends the context that dispatch is given; nil if that is not ours
+
 	// notify puts a notification on its way to the client, before the reply. It
 	// never blocks and does not keep msg.
 	notify func(msg []byte)
@@ -78,7 +80,8 @@ func (s *Server) call(ctx context.Context, q *request) router.Reply {
 	*c = router.Call{
 		Gen:      s.router.Generation(),
 		Method:   q.msg.Method,
-		Params:   q.msg.Body,
+		Params:   &q.msg.Body,
+		Cancel:   q.cancel,
 		Era:      q.era,
 		LogLevel: q.level,
 		Events:   q.relay,

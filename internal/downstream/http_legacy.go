@@ -35,7 +35,7 @@ func (s *Server) postLegacy(x *exchange) *refusal {
 	}
 	ctx, cancel := context.WithCancelCause(x.r.Context())
 	defer cancel(nil)
-	x.session = sess
+	x.session, x.cancel = sess, cancel
 	if rpc := sess.begin(&x.msg, cancel); rpc != nil {
 		// The answer must not look like one to the request that has this id.
 		return &refusal{status: statusOfRefused(rpc), id: x.id(), err: rpc}

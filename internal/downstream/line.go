@@ -55,6 +55,7 @@ func (l *line) receive(buf *buffer, m wire.Message, header http.Header) {
 		return
 	}
 	ctx, cancel := context.WithCancelCause(l.ctx)
+	q.cancel = cancel
 	if rpc := l.begin(q, cancel); rpc != nil {
 		cancel(nil)
 		l.reply(q.id(), &router.Reply{Err: rpc})

@@ -216,8 +216,10 @@ func (r *Raw) usual(q *Request) (result, failure string) {
 		return r.echoLocked(q)
 	case "completion/complete":
 		return `{"completion":{"values":[]}}`, ""
-	case "prompts/get", "resources/read":
-		return "", errorObject(-32602, q.Method+": "+q.Name+" is unknown")
+	case "prompts/get":
+		return "", errorObject(-32602, "unknown prompt: "+q.Name)
+	case "resources/read":
+		return "", unknownResource(q)
 	}
 	return "", errorObject(-32601, "method not found: "+q.Method)
 }
@@ -227,6 +229,15 @@ func (r *Raw) eraLocked() Era {
 		return Both
 	}
 	return r.Era
+}
+
+// unknownResource is the error each era has for it.
+func unknownResource(q *Request) string {
+	code := "-32002"
+	if q.Era == Modern {
+		code = "-32602"
+	}
+	return `{"code":` + code + `,"message":"Resource not found","data":{"uri":` + Quote(q.Name) + `}}`
 }
 
 // wrongEra is how a server that speaks only the other era refuses a request.

@@ -25,7 +25,7 @@ type Generation struct {
 type Call struct {
 	Gen    *Generation
 	Method string
-	Params wire.Object // as the client sent them
+	Params *wire.Object // as the client sent them; its bytes are the caller's again once the call is over
 
 	Era      wire.Era // the client's
 	Session  string   // key of the client's session, "" if it has none
@@ -34,6 +34,10 @@ type Call struct {
 	// Events receives what the upstream says during the call, ready for the client,
 	// in order and before the reply. It must not block. nil: nobody listens.
 	Events func(upstream.Event)
+
+	// Cancel ends the context of the call with a cause; nil if the caller has no such
+	// context. With it a deadline costs a timer and not a context of its own.
+	Cancel context.CancelCauseFunc
 
 	// Header are the HTTP headers of the client's request, read only; nil on stdio.
 	Header http.Header

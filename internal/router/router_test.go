@@ -50,7 +50,7 @@ func call(t *testing.T, ctx context.Context, r *router.Router, era wire.Era, met
 	if err != nil {
 		t.Fatal(err)
 	}
-	reply := r.Call(ctx, &router.Call{Gen: r.Generation(), Method: method, Params: m.Body, Era: era})
+	reply := r.Call(ctx, &router.Call{Gen: r.Generation(), Method: method, Params: &m.Body, Era: era})
 	if reply.Err != nil {
 		return fmt.Sprintf("error %d %s %s", reply.Err.Code, reply.Err.Message, reply.Err.Data)
 	}
@@ -159,7 +159,7 @@ func TestProgressComesBackUnderTheClientsToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		c := &router.Call{Gen: r.Generation(), Method: m.Method, Params: m.Body, Events: func(ev upstream.Event) {
+		c := &router.Call{Gen: r.Generation(), Method: m.Method, Params: &m.Body, Events: func(ev upstream.Event) {
 			got = append(got, ev.Method+" "+string(wire.Field(ev.Params, wire.Span{Hi: len(ev.Params)}, "progressToken").Of(ev.Params)))
 		}}
 		if reply := r.Call(t.Context(), c); reply.Err != nil {

@@ -18,7 +18,7 @@ func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
 		info := conn.Info()
 		hop := bridge.Hop{Client: c.Era, Upstream: info.Era, ID: upstream.NextID(), LogLevel: c.LogLevel}
 		req := upstream.Request{ID: hop.ID, Method: c.Method, Name: c.Name, Events: c.events()}
-		req.Params = r.identity.ParamEdits(hop, &c.Params, c.meta)
+		req.Params = r.identity.ParamEdits(hop, c.Params, c.meta)
 		if len(c.edits) > 0 {
 			req.Params = req.Params.With(c.edits...)
 		}

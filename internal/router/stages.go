@@ -54,7 +54,7 @@ func (r *Router) observe(next Handler) Handler {
 func (r *Router) resolve(next Handler) Handler {
 	return func(ctx context.Context, c *Call) (Reply, error) {
 		out := *c
-		out.meta = bridge.ReadMeta(&c.Params)
+		out.meta = bridge.ReadMeta(c.Params)
 		t, err := r.lookup(&out)
 		if err != nil && !r.isReady() {
 			r.Ready(ctx)
@@ -74,6 +74,11 @@ func (r *Router) deadline(next Handler) Handler {
 	return func(ctx context.Context, c *Call) (Reply, error) {
 		s := c.Gen.Servers[c.Server]
 		if s == nil || s.CallTimeout <= 0 {
+			return next(ctx, c)
+		}
+		if c.Cancel != nil {
+			t := time.AfterFunc(s.CallTimeout, func() { c.Cancel(callTimeout{s}) })
+			defer t.Stop()
 			return next(ctx, c)
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, s.CallTimeout, callTimeout{s})

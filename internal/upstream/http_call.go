@@ -278,9 +278,9 @@ func (t *httpConn) cancel(ctx context.Context, h *httpHead, c *httpCall) {
 	if h.modern() || c.r.Method == "initialize" {
 		return
 	}
-	reason := "timeout"
-	if errors.Is(ctx.Err(), context.Canceled) {
-		reason = "cancelled by the client"
+	reason := "cancelled by the client"
+	if fault.KindOf(context.Cause(ctx)) == fault.Timeout || ctx.Err() == nil {
+		reason = "timeout"
 	}
 	params := wire.Value{Raw: fmt.Appendf(nil, `{"requestId":%d,"reason":%q}`, c.r.ID, reason)}
 	data := wire.AppendNotification(nil, "notifications/cancelled", params)

@@ -190,28 +190,32 @@ func TestHTTPCallsShareConnections(t *testing.T) {
 func TestHTTPLargeAnswers(t *testing.T) {
 	for _, form := range []string{"json", "chunked", "sse"} {
 		for _, size := range []int{1 << 10, 40 << 10, 100 << 10, 3 << 20} {
-			conn := connectHTTP(t, echoServer(t, size, form).URL)
-			for range 3 {
-				r, err := conn.Call(t.Context(), &Request{ID: NextID(), Method: "tools/call"})
-				if err != nil {
-					t.Fatal(err)
+			t.Run(fmt.Sprint(form, size), func(t *testing.T) {
+				conn := connectHTTP(t, echoServer(t, size, form).URL)
+				for range 3 {
+					r, err := conn.Call(t.Context(), &Request{ID: NextID(), Method: "tools/call"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					want := `{"content":[{"type":"text","text":"` + strings.Repeat("x", size) + `"}]}`
+					if string(r.Result.Raw) != want {
+						t.Fatalf("came as %d bytes", len(r.Result.Raw))
+					}
+					r.Release()
 				}
-				want := `{"content":[{"type":"text","text":"` + strings.Repeat("x", size) + `"}]}`
-				if string(r.Result.Raw) != want {
-					t.Fatalf("%s of %d bytes came as %d bytes", form, size, len(r.Result.Raw))
-				}
-				r.Release()
-			}
+			})
 		}
 	}
 }
 
 func TestHTTPAnswerAboveTheLimit(t *testing.T) {
 	for _, form := range []string{"json", "chunked", "sse"} {
-		conn := connectHTTP(t, echoServer(t, 200<<10, form).URL, func(_ *config.Server, o *Options) { o.Limits.Answer = 100 << 10 })
-		if got := call(t.Context(), conn, "tools/call"); got != "protocol" {
-			t.Errorf("%s: got %.100s", form, got)
-		}
+		t.Run(form, func(t *testing.T) {
+			conn := connectHTTP(t, echoServer(t, 200<<10, form).URL, func(_ *config.Server, o *Options) { o.Limits.Answer = 100 << 10 })
+			if got := call(t.Context(), conn, "tools/call"); got != "protocol" {
+				t.Errorf("got %.100s", got)
+			}
+		})
 	}
 }
 

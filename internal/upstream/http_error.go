@@ -24,6 +24,9 @@ func (t *httpConn) failure(ctx context.Context, sent bool, err error) error {
 		return f
 	}
 	if ctx.Err() != nil {
+		if f := (*fault.Error)(nil); errors.As(context.Cause(ctx), &f) {
+			return &fault.Error{Kind: f.Kind, Server: t.server, Reason: f.Reason, Err: err}
+		}
 		kind := fault.KindOf(context.Cause(ctx))
 		if kind == fault.Internal {
 			kind = fault.KindOf(ctx.Err())

@@ -339,6 +339,29 @@ func TestEndedContextsCancelUpstream(t *testing.T) {
 	}
 }
 
+func TestACallDoesNotEndInTheMiddleOfAnEvent(t *testing.T) {
+	l := connect(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	var err error
+	go func() {
+		defer close(ended)
+		_, err = l.Call(ctx, &upstream.Request{ID: upstream.NextID(), Method: "x", Events: func(upstream.Event) {
+			cancel()
+			select {
+			case <-ended:
+				t.Error("the call has ended, its event has not")
+			case <-time.After(20 * time.Millisecond):
+			}
+		}})
+	}()
+	l.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s}}`, l.hear().ID)
+	l.hear() // the cancellation
+	if <-ended; fault.KindOf(err) != fault.Cancelled {
+		t.Error(err)
+	}
+}
+
 func TestACallThatIsNotSentIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := connect(t)

@@ -49,12 +49,15 @@ func (o *Object) Members() iter.Seq[Member] {
 
 // Field finds the first member of that name, relative to Raw.
 func (o *Object) Field(name string) Span {
-	for m := range o.Members() {
-		if keyIs(m.Key.Of(o.Raw), name) {
-			return m.Val
+	for i := range o.members[:o.n] {
+		if KeyIs(o.members[i].Key.Of(o.Raw), name) {
+			return o.members[i].Val
 		}
 	}
-	return Span{}
+	if o.n > 0 && !o.more {
+		return Span{}
+	}
+	return Field(o.Raw, Span{0, len(o.Raw)}, name)
 }
 
 // Fields finds several members in one walk, refusing what [Fields] refuses.
@@ -107,7 +110,7 @@ func Elements(raw []byte, s Span) iter.Seq[Span] {
 // Field finds the first member of that name in the object at s.
 func Field(raw []byte, s Span, name string) Span {
 	for m := range Members(raw, s) {
-		if keyIs(m.Key.Of(raw), name) {
+		if KeyIs(m.Key.Of(raw), name) {
 			return m.Val
 		}
 	}
@@ -127,7 +130,7 @@ func fields(raw []byte, members iter.Seq[Member], names []string) ([]Span, error
 		key := m.Key.Of(raw)
 		for i, name := range names {
 			switch {
-			case keyIs(key, name):
+			case KeyIs(key, name):
 				if found[i].OK() {
 					return nil, fmt.Errorf("member %q comes twice", name)
 				}
@@ -140,8 +143,8 @@ func fields(raw []byte, members iter.Seq[Member], names []string) ([]Span, error
 	return found, nil
 }
 
-// keyIs compares a raw key with a name, escapes decoded.
-func keyIs(key []byte, name string) bool {
+// KeyIs compares a raw key, quotes included, with a name, escapes decoded.
+func KeyIs(key []byte, name string) bool {
 	inner := key[1 : len(key)-1]
 	if string(inner) == name {
 		return true
