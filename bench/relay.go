@@ -40,10 +40,12 @@ func relay(args []string) error {
 
 type copyBuffers struct{}
 
-var copyPool = sync.Pool{New: func() any { return make([]byte, 32<<10) }}
+const copyBuffer = 32 << 10
 
-func (copyBuffers) Get() []byte  { return copyPool.Get().([]byte) }
-func (copyBuffers) Put(b []byte) { copyPool.Put(b) }
+var copyPool = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
+
+func (copyBuffers) Get() []byte  { return copyPool.Get().(*[copyBuffer]byte)[:] }
+func (copyBuffers) Put(b []byte) { copyPool.Put((*[copyBuffer]byte)(b)) }
 
 // stdioBridge is the limit for stdio upstreams: HTTP bodies become lines of a
 // child, lines become HTTP answers, matched by the id that stands first in them.

@@ -15,12 +15,14 @@ import (
 )
 
 // TestInspector drives the inspector's command line, one connection per question.
+// On stdio that is one aggregator per question, which asks once: its first list
+// must wait for all servers, however slow the machine.
 func TestInspector(t *testing.T) {
 	folder := realFolder(t)
 	a := harness.Serve(t, referenceServers(t, folder, startEverything(t)))
 	fronts := map[string][]string{
 		"HTTP":  {"--transport", "http", "--server-url", a.URL},
-		"stdio": {"--config", inspectorConfig(t, referenceServers(t, folder, "")), "--server", "all"},
+		"stdio": {"--config", inspectorConfig(t, referenceServers(t, folder, "").With("list_wait", "20s")), "--server", "all"},
 	}
 	questions := []struct {
 		name string

@@ -36,7 +36,7 @@ func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
 // answer makes the upstream's answer fit for the client.
 func (r *Router) answer(c *Call, era wire.Era, a *upstream.Reply) (Reply, error) {
 	if a.Err != nil {
-		return Reply{Err: translateError(c, a.Err)}, nil
+		return Reply{Err: translateError(c, era, a.Err)}, nil
 	}
 	if era == wire.Modern && c.Era == wire.Legacy && bridge.InputRequired(&a.Result) {
 		a.Release()
@@ -51,10 +51,15 @@ func (r *Router) answer(c *Call, era wire.Era, a *upstream.Reply) (Reply, error)
 }
 
 // translateError passes an upstream's error on with code, message and data as they
-// came. Only "resource not found" is spelled differently by the eras.
-func translateError(c *Call, e *wire.RPCError) *wire.RPCError {
-	if c.Era == wire.Modern && e.Code == wire.CodeResourceNotFound {
+// came. Only "resource not found" is spelled differently by the eras: legacy has a
+// code for it, modern has invalid params with the uri in data.
+func translateError(c *Call, era wire.Era, e *wire.RPCError) *wire.RPCError {
+	switch {
+	case c.Method != "resources/read":
+	case c.Era == wire.Modern && e.Code == wire.CodeResourceNotFound:
 		return &wire.RPCError{Code: wire.CodeInvalidParams, Message: e.Message, Data: e.Data}
+	case c.Era == wire.Legacy && era == wire.Modern && e.Code == wire.CodeInvalidParams && wire.Field(e.Data, wire.Span{Hi: len(e.Data)}, "uri").OK():
+		return &wire.RPCError{Code: wire.CodeResourceNotFound, Message: e.Message, Data: e.Data}
 	}
 	return e
 }

@@ -81,7 +81,7 @@ func (d *dialer) dial(ctx context.Context) (transport, error) {
 		}
 		if errors.Is(context.Cause(ctx), errTooSlow) && !final(err) {
 			err = &fault.Error{Kind: fault.Timeout, Server: d.server.Name, Err: err,
-				Reason: fmt.Sprintf("did not %s within %v (init_timeout)%s", a.doing, limit, lastWords(d.tail))}
+				Reason: fmt.Sprintf("did not %s within %v (init_timeout)%s%s", a.doing, limit, skippedOutput(a.t), lastWords(d.tail))}
 		}
 		return nil, d.withRemedy(err)
 	}
@@ -103,6 +103,8 @@ func (d *dialer) withRemedy(err error) error {
 	switch {
 	case f.Kind == fault.Unauthorized:
 		said.Reason += "; check headers and bearer_token"
+	case f.Kind == fault.Unreachable:
+		said.Reason += "; check that the server is running and that url is right"
 	case f.Kind == fault.Protocol && !errors.Is(err, errNoRevision):
 		said.Reason += "; check url"
 	default:
@@ -110,6 +112,15 @@ func (d *dialer) withRemedy(err error) error {
 	}
 	said.Err = err
 	return &said
+}
+
+// skippedOutput mentions what the server sent in the place of messages.
+func skippedOutput(t transport) string {
+	c, ok := t.(countingTransport)
+	if !ok || c.skippedLines() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; skipped %d lines of its output that are not JSON-RPC messages", c.skippedLines())
 }
 
 // lastWords quotes the end of what a process wrote to standard error, which often

@@ -52,12 +52,23 @@ func (t *httpConn) Call(ctx context.Context, r *Request) (Reply, error) {
 		reply, err = c.exchange(ctx, h)
 	}
 	switch {
-	case err == nil && reply.Err == nil && r.Method == "initialize" && !h.modern():
+	case err != nil:
+		t.afterFailure(ctx, h, c, err)
+	case reply.Err == nil && r.Method == "initialize" && !h.modern():
 		t.setSession(c.session)
-	case err != nil && (ctx.Err() != nil || fault.KindOf(err) == fault.Timeout):
-		t.cancel(ctx, h, c)
 	}
 	return reply, err
+}
+
+// afterFailure does what a failed call leaves to do.
+func (t *httpConn) afterFailure(ctx context.Context, h *httpHead, c *httpCall, err error) {
+	late := fault.KindOf(err) == fault.Timeout
+	if late {
+		t.network.distrust()
+	}
+	if late || ctx.Err() != nil {
+		t.cancel(ctx, h, c)
+	}
 }
 
 // afterLoss returns the head for the second attempt of a call whose session is gone.

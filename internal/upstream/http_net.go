@@ -52,7 +52,8 @@ func newHTTPNetwork(s *config.Server, u *url.URL) (*httpNetwork, error) {
 	if s.Timeout > 0 {
 		n.patience = min(n.patience, s.Timeout)
 	}
-	n.dial = (&net.Dialer{Timeout: n.patience, KeepAlive: 15 * time.Second}).DialContext
+	alive := net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+	n.dial = (&net.Dialer{Timeout: n.patience, KeepAliveConfig: alive}).DialContext
 	var err error
 	if n.tls, err = httpTLS(s.TLS); err != nil {
 		return nil, err
@@ -219,6 +220,16 @@ func (n *httpNetwork) heed(h http.Header) {
 	}
 }
 
+// distrust gives up the idle connections, after a request that got no answer in
+// time: the network may have swallowed them all, and each would cost another call
+// its time.
+func (n *httpNetwork) distrust() {
+	n.current.Load().CloseIdleConnections()
+	if n.plain != nil {
+		n.plain.drop()
+	}
+}
+
 // close cuts every connection, whatever it is doing.
 func (n *httpNetwork) close() {
 	n.mu.Lock()
@@ -228,11 +239,8 @@ func (n *httpNetwork) close() {
 		open = append(open, s)
 	}
 	n.mu.Unlock()
-	n.current.Load().CloseIdleConnections()
+	n.distrust()
 	for _, s := range open {
 		s.Close()
-	}
-	if n.plain != nil {
-		n.plain.forget()
 	}
 }

@@ -332,12 +332,14 @@ func (p *plainTransport) expire() {
 	}
 }
 
-// forget lets go of the idle connections, which the network has closed.
-func (p *plainTransport) forget() {
+// drop closes the idle connections.
+func (p *plainTransport) drop() {
+	for c := p.take(); c != nil; c = p.take() {
+		c.abort()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.idle = nil
-	if p.sweep != nil {
+	if p.sweep != nil && len(p.idle) == 0 {
 		p.sweep.Stop()
 		p.sweep = nil
 	}

@@ -248,3 +248,41 @@ func TestPlainGivesUpIdleConnections(t *testing.T) {
 		}
 	})
 }
+
+// After a call that got no answer in time no idle connection is trusted: the network
+// may have swallowed them all.
+func TestPlainDistrustsConnectionsAfterATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := make(chan struct{}, 2)
+		conn := pipePeer(t, func(w http.ResponseWriter, r *http.Request, m *wire.Message) {
+			if m.Method == "hang" {
+				<-r.Context().Done()
+				return
+			}
+			begun <- struct{}{}
+			for len(begun) < cap(begun) { // until both calls are there, each on a connection
+				time.Sleep(time.Millisecond)
+			}
+			reply(w, m, okResult)
+		}, nil)
+		conn.setInfo(&Info{Era: wire.Modern, Version: wire.V20260728}) // no notification of the cancellation
+		done := make(chan string)
+		for range 2 {
+			go func() { done <- call(context.Background(), conn, "tools/call") }()
+		}
+		if a, b := <-done, <-done; a != okOutcome || b != okOutcome {
+			t.Fatal(a, b)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if got := call(ctx, conn, "hang"); got != "timeout" {
+			t.Error(got)
+		}
+		synctest.Wait()
+		conn.network.mu.Lock()
+		defer conn.network.mu.Unlock()
+		if n := len(conn.network.conns); n != 0 {
+			t.Errorf("%d connections are kept", n)
+		}
+	})
+}

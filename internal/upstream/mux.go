@@ -157,7 +157,7 @@ func (m *mux) ended(ctx context.Context, during string) error {
 	switch {
 	case errors.As(cause, &known):
 		return known
-	case errors.Is(cause, context.DeadlineExceeded):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(cause, context.DeadlineExceeded):
 		return &fault.Error{Kind: fault.Timeout, Server: m.server, Reason: "timed out " + during, Err: cause}
 	}
 	return &fault.Error{Kind: fault.Cancelled, Server: m.server, Reason: "cancelled " + during, Err: cause}
@@ -268,6 +268,9 @@ func (m *mux) read() {
 		f, err := m.link.read()
 		if err == nil {
 			m.receive(f)
+			if len(m.msg.Raw) > fullReadBuffer {
+				m.msg = wire.Message{} // let go of a large message
+			}
 			continue
 		}
 		var large *oversizeError

@@ -170,16 +170,22 @@ func (p *process) supervise() {
 			p.await(killGrace, nil)
 		}
 	}
-	// The readers see the end by themselves, after the last words. Where nobody wants
-	// to hear these, an escaped descendant that holds the pipes must not delay us.
-	select {
-	case <-p.stopping:
-		if p.why == errClosed {
-			p.cutOutput(time.Now())
-		}
-	default:
+	if !p.ended() || p.closed() {
+		p.cutOutput(time.Now())
 	}
 	<-p.stderr.done
+}
+
+// closed reports whether the end is our own wish. Then nobody wants to hear the last
+// words, and an escaped descendant that holds the pipes must not delay us; otherwise
+// the readers see the end by themselves, after these words.
+func (p *process) closed() bool {
+	select {
+	case <-p.stopping:
+		return p.why == errClosed
+	default:
+		return false
+	}
 }
 
 // cutOutput ends the reading of the child's output at a time.

@@ -42,15 +42,15 @@ func dialWebSocket(ctx context.Context, s *config.Server, o *Options, notice fun
 	}
 	conn, err := upgrade(ctx, &as, web)
 	if err != nil {
-		web.network.close()
+		_ = web.Close(ctx)
 		return nil, err
 	}
 	conn.SetReadLimit(-1) // the limit is ours: too large a message must not end the connection
 	m := newMux(s.Name, o.Log, notice)
 	l := &socketLink{web: web, conn: conn, limit: web.limit}
 	l.outbox = newOutbox(socketSink{l}, m.end)
-	l.tasks.Go(func() { l.keepAlive(m, every, wait) })
 	m.start(l)
+	l.tasks.Go(func() { l.keepAlive(m, every, wait) })
 	return m, nil
 }
 
