@@ -144,8 +144,7 @@ func (s *scanner) words(i int) (at int, ended bool) {
 	b := s.b
 	for plain := 0; i+8 <= len(b); {
 		if plain == plainWords {
-			i += plainRun(b[i:])
-			if plain = 0; i+8 > len(b) {
+			if i, plain = plainLines(b, i), 0; i+8 > len(b) {
 				break
 			}
 		}
@@ -172,6 +171,18 @@ func (s *scanner) words(i int) (at int, ended bool) {
 		i += 8
 	}
 	return i, false
+}
+
+// plainLines goes on over long ordinary stretches with single escapes between them,
+// as the line ends of a log are.
+func plainLines(b []byte, i int) int {
+	for {
+		n := plainRun(b[i:])
+		if i += n; n < 4*8 || i+1 >= len(b) || b[i] != '\\' || !shortEscape[b[i+1]] {
+			return i
+		}
+		i += 2
+	}
 }
 
 // odd reads one character of a string that is not its end, whatever its form.
