@@ -109,7 +109,7 @@ func TestSIGTERMAnswersTheCallInFlight(t *testing.T) {
 func TestKillLeavesNothing(t *testing.T) {
 	a := harness.Serve(t, harness.Servers(map[string]harness.Config{
 		"echo": harness.Child(t, "echo"), "sl": harness.Child(t, "lively legacy"), "sm": harness.Child(t, "lively modern")}))
-	awaitTools(t, a.Connect(t, mcptest.Legacy), 9)
+	awaitTools(t, a.Connect(t, mcptest.Legacy), 11)
 	_ = a.Cmd.Process.Kill()
 	<-a.Done
 	if left := a.Leftovers(3 * time.Second); len(left) > 0 {

@@ -50,7 +50,14 @@ type patient struct {
 }
 
 // patientPiece is how much a client must take within the time limit.
-const patientPiece = 64 << 10
+const patientPiece = 128 << 10
+
+// A client that takes a piece this quickly gets larger ones: fewer system calls, and
+// its deadline is far away.
+const (
+	quickPiece = 5 * time.Millisecond
+	maxPiece   = 1 << 20
+)
 
 func newPatient(w http.ResponseWriter, wait time.Duration) patient {
 	return patient{w, http.NewResponseController(w), wait}
@@ -59,12 +66,21 @@ func newPatient(w http.ResponseWriter, wait time.Duration) patient {
 // Write implements io.Writer. A ResponseWriter without deadlines is written to
 // without them.
 func (p patient) Write(b []byte) (int, error) {
-	n := 0
+	n, piece, now := 0, patientPiece, time.Now()
 	for n < len(b) {
-		_ = p.rc.SetWriteDeadline(time.Now().Add(p.wait))
-		m, err := p.w.Write(b[n:min(n+patientPiece, len(b))])
+		_ = p.rc.SetWriteDeadline(now.Add(p.wait))
+		m, err := p.w.Write(b[n:min(n+piece, len(b))])
 		if n += m; err != nil {
 			return n, err
+		}
+		if n == len(b) {
+			break
+		}
+		began := now
+		if now = time.Now(); now.Sub(began) < quickPiece {
+			piece = min(2*piece, maxPiece)
+		} else {
+			piece = patientPiece
 		}
 	}
 	return n, nil

@@ -116,7 +116,7 @@ func (r *Raw) answerHTTP(w http.ResponseWriter, req *http.Request, q *Request, a
 		panic(http.ErrAbortHandler)
 	}
 	if wait(ctx, a) != nil {
-		r.record(&Request{Method: Disconnect, ID: q.ID, Name: q.Name, Header: q.Header})
+		r.record(&Request{Method: Disconnect, ID: q.ID, Name: q.Name, Era: q.Era, Header: q.Header})
 		return
 	}
 	if q.Method == "initialize" && Field([]byte(a.Whole), "result") != nil {
