@@ -50,7 +50,7 @@ type patient struct {
 }
 
 // patientPiece is how much a client must take within the time limit.
-const patientPiece = 128 << 10
+const patientPiece = 64 << 10
 
 // A client that takes a piece this quickly gets larger ones: fewer system calls, and
 // its deadline is far away.
