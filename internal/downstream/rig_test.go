@@ -21,7 +21,15 @@ import (
 	"mcp-aggregator/internal/router"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(lastly{m}) }
+
+// lastly lets go of the connections that tests have left idle.
+type lastly struct{ *testing.M }
+
+func (m lastly) Run() int {
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	return m.M.Run()
+}
 
 // bare is a face with a catalogue and no upstreams behind it: enough for everything
 // but calls.

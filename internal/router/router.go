@@ -21,7 +21,8 @@ type Router struct {
 	handle    Handler
 
 	gen       atomic.Pointer[Generation]
-	ready     chan struct{} // closed when the first lists are worth serving
+	news      atomic.Pointer[chan struct{}] // closed and replaced when gen is
+	ready     chan struct{}                 // closed when the first lists are worth serving
 	readyOnce sync.Once
 
 	subs   subscriptions
@@ -42,6 +43,7 @@ func New(o Options, first *Generation) *Router {
 	}
 	r := &Router{upstreams: o.Upstreams, identity: o.Identity, log: o.Log, ready: make(chan struct{})}
 	r.gen.Store(first)
+	r.news.Store(new(make(chan struct{})))
 	stages := r.stages()
 	h := r.send
 	for i := len(stages) - 1; i >= 0; i-- {
@@ -57,8 +59,12 @@ func (r *Router) Identity() bridge.Identity { return r.identity }
 // Generation returns what new calls should carry.
 func (r *Router) Generation() *Generation { return r.gen.Load() }
 
-// Publish replaces the generation for calls that begin from now on.
-func (r *Router) Publish(g *Generation) { r.gen.Store(g) }
+// Publish replaces the generation for calls that begin from now on. One goroutine
+// publishes.
+func (r *Router) Publish(g *Generation) {
+	r.gen.Store(g)
+	close(*r.news.Swap(new(make(chan struct{}))))
+}
 
 // MarkReady ends the waiting of Ready.
 func (r *Router) MarkReady() { r.readyOnce.Do(func() { close(r.ready) }) }

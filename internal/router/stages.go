@@ -50,7 +50,8 @@ func (r *Router) observe(next Handler) Handler {
 }
 
 // resolve finds the server and its own name for what the client named. A name that
-// is unknown because servers are still starting is looked up again once they have.
+// is unknown because its server has not been listed yet is looked up again once that
+// has happened, and fails for that reason if it does not.
 func (r *Router) resolve(next Handler) Handler {
 	return func(ctx context.Context, c *Call) (Reply, error) {
 		out := *c
@@ -59,6 +60,12 @@ func (r *Router) resolve(next Handler) Handler {
 		if err != nil && !r.isReady() {
 			r.Ready(ctx)
 			out.Gen = r.Generation()
+			t, err = r.lookup(&out)
+		}
+		if server := out.unlisted(); err != nil && server != "" {
+			if err := r.awaitListing(ctx, &out, server); err != nil {
+				return Reply{}, err
+			}
 			t, err = r.lookup(&out)
 		}
 		if err != nil {

@@ -1,0 +1,63 @@
+package router
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"mcp-aggregator/internal/fault"
+	"mcp-aggregator/internal/upstream"
+)
+
+// unlisted returns the configured server that a tool or prompt must belong to by its
+// name, if that server has not told what it offers; "" otherwise.
+func (c *Call) unlisted() string {
+	if c.Method != "tools/call" && c.Method != "prompts/get" {
+		return ""
+	}
+	name, _ := stringAt(c.Params.Raw, c.Params.Field("name"))
+	best, longest := "", -1
+	for server, s := range c.Gen.Servers {
+		prefix := server
+		if s.Prefix != nil {
+			prefix = *s.Prefix
+		}
+		if s.Enabled && prefix != "" && len(prefix) > longest && strings.HasPrefix(name, prefix+"__") {
+			best, longest = server, len(prefix)
+		}
+	}
+	if slices.Contains(c.Gen.Catalog.Servers(), best) {
+		return ""
+	}
+	return best
+}
+
+// listingGrace is how long a server that has just connected has to be listed.
+const listingGrace = 5 * time.Second
+
+// awaitListing waits until a server that is starting is listed, and then gives the
+// call the generation that has it. A server that has failed to start is an error at
+// once, which names the cause.
+func (r *Router) awaitListing(ctx context.Context, c *Call, server string) error {
+	err := r.upstreams.Use(ctx, server, c.Session, func(upstream.Conn) error { return nil })
+	if err != nil {
+		return err
+	}
+	grace := time.NewTimer(listingGrace)
+	defer grace.Stop()
+	for {
+		news := *r.news.Load()
+		c.Gen = r.Generation()
+		if slices.Contains(c.Gen.Catalog.Servers(), server) {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-grace.C:
+			return fault.Of(fault.Unreachable, server, "has connected, but not told its tools yet")
+		case <-ctx.Done():
+			return fault.Of(fault.KindOf(context.Cause(ctx)), server, "gave up waiting for the server to start: %w", context.Cause(ctx))
+		}
+	}
+}
