@@ -102,7 +102,11 @@ func (r *report) addTools(s *catalog.Snapshot) {
 
 // print writes the report for people.
 func (r *report) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s: ok\n\n", r.Path)
+	verdict := "ok"
+	if !r.OK {
+		verdict = "ok, but not every server could be reached"
+	}
+	fmt.Fprintf(w, "%s: %s\n\n", r.Path, verdict)
 	if err := r.servers().print(w); err != nil {
 		return err
 	}

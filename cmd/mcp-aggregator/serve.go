@@ -8,7 +8,6 @@ import (
 	"net"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +71,7 @@ func (c *cli) serve(ctx context.Context, f serveFlags) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	if f.strict {
-		return runStrict(ctx, a, enabledServers(cfg))
+		return runStrict(ctx, a)
 	}
 	return a.Run(ctx)
 }
@@ -112,25 +111,27 @@ func plainBindError(addr string, err error) error {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("%s is not an address of this machine; choose another with --http or http.addr", addr)
 	}
+	_, badAddr := errors.AsType[*net.AddrError](err)
+	_, badName := errors.AsType[*net.DNSError](err)
+	if badAddr || badName {
+		return fmt.Errorf("%w; --http wants host:port or a port, such as 127.0.0.1:8080", err)
+	}
 	return err
 }
 
-// watchEvery is how often runStrict looks at servers that are still starting.
-const watchEvery = 50 * time.Millisecond
-
-// runStrict is Run, ended with an error by the first server that does not connect.
-func runStrict(ctx context.Context, a *app.App, servers int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+// runStrict is Run, ended with an error unless every server connects at its first attempt.
+func runStrict(ctx context.Context, a *app.App) error {
+	ctx, cancel := context.WithCancel(ctx)
 	var failed error
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if failed = awaitConnected(ctx, servers, a.Status); failed != nil {
-			cancel(failed)
+		if failed = awaitConnected(ctx, a.Settled(), a.Status); failed != nil {
+			cancel()
 		}
 	}()
 	err := a.Run(ctx)
-	cancel(nil)
+	cancel()
 	<-watched
 	return errors.Join(failed, err)
 }
@@ -145,31 +146,24 @@ func enabledServers(cfg *config.Config) (n int) {
 	return n
 }
 
-// awaitConnected waits until that many servers are connected. It returns an error when
-// one has failed, nil when all have connected or ctx ended. A server without a status
-// has not been started yet.
-func awaitConnected(ctx context.Context, servers int, status func() []*upstream.Status) error {
-	look := time.NewTicker(watchEvery)
-	defer look.Stop()
-	for {
-		connected := 0
-		for _, s := range status() {
-			if unreachable(s) {
-				return fmt.Errorf("--strict: server %q did not connect: %s", s.Server, s.LastError)
-			}
-			if s.State == upstream.Connected {
-				connected++
-			}
-		}
-		if connected >= servers {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-look.C:
+// awaitConnected waits until the servers have settled. The error names those that have
+// failed; it is nil when there are none or ctx ended first.
+func awaitConnected(ctx context.Context, settled <-chan struct{}, status func() []*upstream.Status) error {
+	select {
+	case <-settled:
+	case <-ctx.Done():
+		return nil
+	}
+	var failed []string
+	for _, s := range status() {
+		if unreachable(s) {
+			failed = append(failed, fmt.Sprintf("server %q did not connect: %s", s.Server, printable(s.LastError)))
 		}
 	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return errors.New("--strict: " + strings.Join(failed, "\n  "))
 }
 
 // unreachable reports whether the last attempt to connect a server has failed.

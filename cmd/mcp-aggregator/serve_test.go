@@ -150,40 +150,42 @@ func TestServeSaysWhoseAnAddressIs(t *testing.T) {
 	}
 }
 
-func TestStrictWatchesEveryServer(t *testing.T) {
-	pending := &upstream.Status{Server: "a", State: upstream.Pending}
+func TestStrictNamesEveryServerThatFailed(t *testing.T) {
 	connected := &upstream.Status{Server: "a", State: upstream.Connected}
 	disabled := &upstream.Status{Server: "b", State: upstream.Disabled}
-	tests := []struct {
+	failed := &upstream.Status{Server: "c", State: upstream.Failed, LastError: "no such program"}
+	refused := &upstream.Status{Server: "d", State: upstream.NeedsAuth, LastError: "401"}
+	lost := &upstream.Status{Server: "e", State: upstream.Pending, LastError: "lost"}
+	for _, tt := range []struct {
 		name string
-		seen [][]*upstream.Status // at one look after another; the last one stays
+		seen []*upstream.Status
 		want string
 	}{
-		{"all connected", [][]*upstream.Status{{}, {pending, disabled}, {pending, disabled}, {connected, disabled}}, ""},
-		{"one failed", [][]*upstream.Status{{pending}, {{Server: "a", State: upstream.Failed, LastError: "no such program"}}},
-			`--strict: server "a" did not connect: no such program`},
-		{"one wants credentials", [][]*upstream.Status{{connected, {Server: "b", State: upstream.NeedsAuth, LastError: "401"}}},
-			`--strict: server "b" did not connect: 401`},
-		{"the end comes first", [][]*upstream.Status{{pending}}, ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				look := -1
-				err := awaitConnected(ctx, 1, func() []*upstream.Status {
-					look = min(look+1, len(tt.seen)-1)
-					return tt.seen[look]
-				})
-				got := ""
-				if err != nil {
-					got = err.Error()
-				}
-				if got != tt.want || look != len(tt.seen)-1 {
-					t.Errorf("after %d looks %q, want %q", look+1, got, tt.want)
-				}
-			})
+		{"all connected", []*upstream.Status{connected, disabled}, ""},
+		{"lost after it had connected", []*upstream.Status{connected, lost}, ""},
+		{"one failed", []*upstream.Status{connected, failed}, `--strict: server "c" did not connect: no such program`},
+		{"two failed", []*upstream.Status{failed, refused},
+			"--strict: server \"c\" did not connect: no such program\n  server \"d\" did not connect: 401"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			settled := make(chan struct{})
+			time.AfterFunc(time.Minute, func() { close(settled) })
+			begin, got := time.Now(), ""
+			if err := awaitConnected(t.Context(), settled, func() []*upstream.Status { return tt.seen }); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want || time.Since(begin) != time.Minute {
+				t.Errorf("%s: after %v %q, want %q", tt.name, time.Since(begin), got, tt.want)
+			}
 		})
+	}
+}
+
+func TestStrictEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	failed := []*upstream.Status{{Server: "a", State: upstream.Failed}}
+	if err := awaitConnected(ctx, nil, func() []*upstream.Status { return failed }); err != nil {
+		t.Error(err)
 	}
 }

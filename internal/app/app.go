@@ -45,15 +45,17 @@ type App struct {
 	down *downstream.Server
 
 	actors   []actor
+	settled  chan struct{} // closed by the conductor
 	problems atomic.Pointer[[]catalog.Problem]
 }
 
-// New builds everything and starts nothing.
+// New builds everything and connects nothing. Run or Start must follow: they end
+// what it has begun.
 func New(o Options) (*App, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{cfg: o.Config, log: o.Log}
+	a := &App{cfg: o.Config, log: o.Log, settled: make(chan struct{})}
 	a.set = upstream.New(upstream.Options{
 		Log: o.Log, Limits: o.Config.Limits, Version: o.Version, Builtins: builtin.Servers(),
 		StartConcurrency: o.Config.StartConcurrency, Notify: a.notice,
@@ -111,16 +113,18 @@ func (a *App) Start(ctx context.Context) (stop func(), err error) {
 		cancel()
 		<-done
 	}
-	a.rout.Ready(ctx)
 	select {
-	case <-a.set.Settled():
-		a.rebuild()
+	case <-a.Settled():
 		return stop, nil
 	case <-ctx.Done():
 		stop()
 		return nil, context.Cause(ctx)
 	}
 }
+
+// Settled returns a channel that is closed once every server has connected or failed
+// its first attempt and the catalogue shows it. Without Run it is never closed.
+func (a *App) Settled() <-chan struct{} { return a.settled }
 
 // Snapshot is the catalogue of the moment.
 func (a *App) Snapshot() *catalog.Snapshot { return a.rout.Generation().Catalog }

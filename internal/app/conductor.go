@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"mcp-aggregator/internal/catalog"
@@ -33,6 +34,7 @@ func (a *App) conduct(ctx context.Context) error {
 			settled, due = nil, nil
 			a.rebuild()
 			a.rout.MarkReady()
+			close(a.settled)
 			a.log.Info("all servers have started or failed", "tools", len(a.Snapshot().Entries(catalog.Tools)))
 		case <-patience.C:
 			a.rebuild()
@@ -57,17 +59,18 @@ func (a *App) rebuild() {
 // build is pure: listings and configuration in, generation out.
 func (a *App) build(listings []*catalog.Listing, number int64) (*router.Generation, []catalog.Problem) {
 	snapshot, problems := catalog.Build(listings, catalog.Rules{
-		Servers: a.cfg.Servers, Catalog: a.cfg.Catalog, Unavailable: a.unavailable(), Pending: len(listings) < a.expected(),
+		Servers: a.cfg.Servers, Catalog: a.cfg.Catalog, Unavailable: a.unavailable(), Pending: len(listings) < a.enabled(),
 	})
 	servers := make(map[string]*config.Server, len(a.cfg.Servers))
 	for _, s := range a.cfg.Servers {
 		servers[s.Name] = s
 	}
-	return &router.Generation{Number: number, Config: a.cfg, Servers: servers, Catalog: snapshot}, problems
+	return &router.Generation{Number: number, Config: a.cfg, Servers: servers, Catalog: snapshot, Starting: a.starting(listings)}, problems
 }
 
-// expected is how many servers should have a listing by and by.
-func (a *App) expected() (n int) {
+// enabled is how many servers should have a listing by and by. Capabilities are told
+// once, so what a server that failed may bring later is declared already.
+func (a *App) enabled() (n int) {
 	for _, s := range a.cfg.Servers {
 		if s.Enabled {
 			n++
@@ -76,11 +79,29 @@ func (a *App) expected() (n int) {
 	return n
 }
 
+// starting reports whether some server may still bring its first listing: it is
+// enabled, has none and no attempt to connect it has failed yet.
+func (a *App) starting(listings []*catalog.Listing) bool {
+	known := make(map[string]bool, len(a.cfg.Servers)) // server name → listed or failed
+	for _, l := range listings {
+		known[l.Server] = true
+	}
+	for _, s := range a.set.Status() {
+		known[s.Server] = known[s.Server] || lacking(s)
+	}
+	return slices.ContainsFunc(a.cfg.Servers, func(s *config.Server) bool { return s.Enabled && !known[s.Name] })
+}
+
+// lacking reports whether the last attempt to connect a server has failed.
+func lacking(s *upstream.Status) bool {
+	return s.State == upstream.Failed || s.State == upstream.NeedsAuth
+}
+
 // unavailable names the servers whose offers are missing, and why.
 func (a *App) unavailable() []catalog.Unavailable {
 	var out []catalog.Unavailable
 	for _, s := range a.set.Status() {
-		if s.State == upstream.Failed || s.State == upstream.NeedsAuth {
+		if lacking(s) {
 			out = append(out, catalog.Unavailable{Server: s.Server, Reason: s.LastError})
 		}
 	}

@@ -23,12 +23,13 @@ func (s *Server) list(ctx context.Context, q *request, kind catalog.Kind) router
 	if rpc != nil {
 		return router.Reply{Err: rpc}
 	}
-	snapshot := s.router.Generation().Catalog
+	gen := s.router.Generation()
+	snapshot := gen.Catalog
 	page := snapshot.Page
-	switch has := declared(snapshot, kind); {
-	case !has && s.allFailed(snapshot):
+	switch {
+	case allFailed(gen):
 		return router.Reply{Err: noServer()}
-	case !has && q.era == wire.Modern:
+	case q.era == wire.Modern && !declared(snapshot, kind):
 		return router.Reply{Err: methodNotFound(q.msg.Method)}
 	case q.era == wire.Modern:
 		page = snapshot.PageModern
@@ -72,11 +73,11 @@ func declared(snapshot *catalog.Snapshot, kind catalog.Kind) bool {
 	return wire.Field(caps, wire.Span{Lo: 0, Hi: len(caps)}, capabilityOf[kind]).OK()
 }
 
-// allFailed reports whether there are servers, but not one has ever offered anything.
-// As long as one is still starting, capabilities are declared.
-func (s *Server) allFailed(snapshot *catalog.Snapshot) bool {
-	return len(snapshot.Servers()) == 0 &&
-		slices.ContainsFunc(s.router.Generation().Config.Servers, func(c *config.Server) bool { return c.Enabled })
+// allFailed reports whether there are servers, but not one has ever offered anything,
+// and none is still starting.
+func allFailed(gen *router.Generation) bool {
+	return !gen.Starting && len(gen.Catalog.Servers()) == 0 &&
+		slices.ContainsFunc(gen.Config.Servers, func(c *config.Server) bool { return c.Enabled })
 }
 
 func noServer() *wire.RPCError {

@@ -18,6 +18,10 @@ type Generation struct {
 	Config  *config.Config
 	Servers map[string]*config.Server // server name → its configuration
 	Catalog *catalog.Snapshot
+
+	// Starting: some server may still bring its first listing; no attempt to connect
+	// it has failed yet.
+	Starting bool
 }
 
 // A Call is one request of a client for an upstream. Whoever gets a Call may read
