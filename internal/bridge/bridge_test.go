@@ -37,6 +37,7 @@ func TestParamsCrossTheEras(t *testing.T) {
 	}{
 		{"legacy to legacy changes nothing", wire.Legacy, wire.Legacy, "", `{"name":"x", "_meta":{"a/b":1.0}}`, `{"name":"x", "_meta":{"a/b":1.0}}`},
 		{"a legacy token is replaced alone", wire.Legacy, wire.Legacy, "", `{"_meta":{"k":null,"progressToken" : "t\u0031"}}`, `{"_meta":{"k":null,"progressToken" : 77}}`},
+		{"a second token cannot name another client's call", wire.Legacy, wire.Legacy, "", `{"_meta":{"progressToken":1,"progressToken":5,"progress\u0054oken":"6"}}`, `{"_meta":{"progressToken":77,"progressToken":77,"progress\u0054oken":77}}`},
 		{"a legacy client cannot smuggle reserved keys", wire.Legacy, wire.Legacy, "", `{"_meta":{` + theirs + `,"k":1}}`, `{"_meta":{"k":1}}`},
 		{"modern keys end at a legacy upstream", wire.Modern, wire.Legacy, "info", `{"name":"x","_meta":{` + theirs + `,"k":{"z":1,"a":2}}}`, `{"name":"x","_meta":{"k":{"z":1,"a":2}}}`},
 		{"an empty _meta goes too", wire.Modern, wire.Legacy, "", `{"_meta":{` + theirs + `},"name":"x"}`, `{"name":"x"}`},
@@ -120,5 +121,21 @@ func TestParamHeadersMirrorArguments(t *testing.T) {
 		if got := h.Get("Mcp-Param-" + name); got != v {
 			t.Errorf("%s = %q, want %q", name, got, v)
 		}
+	}
+}
+
+func TestAnAmbiguousArgumentHasNoHeader(t *testing.T) {
+	for _, args := range []string{`{"v":"a","v":"b"}`, `{"v":"a","\u0076":"b"}`, `{"s":{"v":1},"s":{"v":2}}`, `{"s":{"v":1,"v":1}}`} {
+		h := http.Header{}
+		bridge.ParamHeader(h, "V", []string{"v"}, []byte(args))
+		bridge.ParamHeader(h, "S", []string{"s", "v"}, []byte(args))
+		if len(h) > 0 {
+			t.Errorf("%s: %v", args, h)
+		}
+	}
+	h := http.Header{}
+	bridge.ParamHeader(h, "V", []string{"v"}, []byte(`{"V":1,"v":2}`))
+	if h.Get("Mcp-Param-V") != "2" {
+		t.Errorf("arguments that differ in case: %v", h)
 	}
 }

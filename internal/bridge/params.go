@@ -79,7 +79,7 @@ func (id Identity) ParamEdits(hop Hop, params *wire.Object, meta Meta) wire.Valu
 		if meta.ProgressToken == nil {
 			return v
 		}
-		return v.With(tokenEdit(hop, params.Raw, meta))
+		return v.With(tokenEdits(hop, params.Raw, meta.Span)...)
 	}
 	fresh := id.meta(hop, params.Raw, meta)
 	if string(fresh) == "{}" {
@@ -97,9 +97,16 @@ func hasReserved(raw []byte, meta wire.Span) bool {
 	return false
 }
 
-// tokenEdit replaces the value of progressToken.
-func tokenEdit(hop Hop, raw []byte, meta Meta) wire.Edit {
-	return wire.Edit{Span: wire.Field(raw, meta.Span, "progressToken"), With: strconv.AppendInt(nil, hop.ID, 10)}
+// tokenEdits replaces the value of every progressToken: with one left as it was, a
+// client could name another client's call and have progress delivered to it.
+func tokenEdits(hop Hop, raw []byte, meta wire.Span) []wire.Edit {
+	var edits []wire.Edit
+	for m := range wire.Members(raw, meta) {
+		if wire.KeyIs(m.Key.Of(raw), "progressToken") {
+			edits = append(edits, wire.Edit{Span: m.Val, With: strconv.AppendInt(nil, hop.ID, 10)})
+		}
+	}
+	return edits
 }
 
 // meta composes the _meta object for the upstream.

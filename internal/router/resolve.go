@@ -2,6 +2,7 @@ package router
 
 import (
 	"log/slog"
+	"strings"
 
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/wire"
@@ -22,7 +23,7 @@ func (r *Router) lookup(c *Call) (target, error) {
 	case "completion/complete":
 		return lookupReference(c)
 	}
-	return target{}, &wire.RPCError{Code: wire.CodeMethodNotFound, Message: "Method not found: " + c.Method}
+	return target{}, &wire.RPCError{Code: wire.CodeMethodNotFound, Message: "Method not found: " + short(c.Method)}
 }
 
 // routing lists, per method, the members of params that decide where a call goes
@@ -126,16 +127,26 @@ func stringAt(raw []byte, s wire.Span) (string, bool) {
 }
 
 func notFound(what, name string) *wire.RPCError {
-	return &wire.RPCError{Code: wire.CodeInvalidParams, Message: "Unknown " + what + ": " + name}
+	return &wire.RPCError{Code: wire.CodeInvalidParams, Message: "Unknown " + what + ": " + short(name)}
+}
+
+// maxEcho bounds, in bytes, what an error repeats of what the client named.
+const maxEcho = 256
+
+func short(name string) string {
+	if len(name) <= maxEcho {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxEcho], "") + "…"
 }
 
 // unknownResource answers as the client's era does: legacy revisions have a code of
 // their own, modern ones use invalid params (specification 2026-07-28, changelog).
 func unknownResource(era wire.Era, uri string) *wire.RPCError {
-	e := &wire.RPCError{Code: wire.CodeResourceNotFound, Message: "Resource not found: " + uri}
+	e := &wire.RPCError{Code: wire.CodeResourceNotFound, Message: "Resource not found: " + short(uri)}
 	if era == wire.Modern {
 		e.Code = wire.CodeInvalidParams
 	}
-	e.Data = append(wire.AppendQuote([]byte(`{"uri":`), uri), '}')
+	e.Data = append(wire.AppendQuote([]byte(`{"uri":`), short(uri)), '}')
 	return e
 }

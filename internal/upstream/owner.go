@@ -285,7 +285,7 @@ func (o *owner) use(ctx context.Context, fn func(Conn) error) error {
 		switch {
 		case f.live != nil:
 			if f.live.acquire() {
-				return lend(f.live, fn)
+				return o.sealed(lend(f.live, fn))
 			}
 			// Retired: a new face has been published before that.
 		case f.err != nil:

@@ -159,6 +159,22 @@ func (o *owner) stale() {
 // secrets of the server's configuration, which a server can repeat in its messages.
 func (o *owner) plain(err error) string { return clip(o.masked(reasonOf(err)), maxReason) }
 
+// sealed is the error of a call as it may leave this package: a server can repeat in
+// an answer what it was sent, such as the credentials of a request it refuses.
+func (o *owner) sealed(err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return err
+	}
+	safe := clip(o.masked(f.Reason), maxReason)
+	if safe == f.Reason {
+		return err
+	}
+	shown := *f
+	shown.Reason, shown.Err = safe, nil
+	return &shown
+}
+
 // maxReason bounds the characters of a reason.
 const maxReason = 600
 

@@ -33,6 +33,7 @@ const (
 // waits for a grandchild that holds one of them open.
 type process struct {
 	cmd    *exec.Cmd
+	mark   string // in the environment of the child and its descendants
 	stdin  *os.File
 	stdout *os.File
 	stderr *stderrTail
@@ -57,6 +58,7 @@ func startProcess(s *config.Server, o *Options) (*process, error) {
 	}
 	p := &process{
 		cmd:       cmd,
+		mark:      newMark(),
 		stopInput: o.Limits.StopInput,
 		stopTerm:  o.Limits.StopTerm,
 		exited:    make(chan struct{}),
@@ -64,11 +66,12 @@ func startProcess(s *config.Server, o *Options) (*process, error) {
 		hurried:   make(chan struct{}),
 		gone:      make(chan struct{}),
 	}
+	cmd.Env = append(cmd.Env, p.mark)
 	errOut, err := p.start()
 	if err != nil {
 		return nil, fault.Of(fault.Unreachable, s.Name, "command %q cannot be started: %w", s.Command, err)
 	}
-	p.stderr = newStderrTail(errOut, o.Limits.Stderr)
+	p.stderr = newStderrTail(errOut, o.Limits.Stderr, secretsOf(s))
 	go p.stderr.read()
 	go p.reap()
 	go p.supervise()
@@ -153,6 +156,7 @@ func (p *process) ended() bool {
 // supervise sees to it that nothing is left: it waits until the child has ended or
 // is to be stopped, closes its input, and after the times allowed ends the process
 // group, first politely. The group counts even if the child itself ended long ago.
+// Last it kills what left the group.
 //
 // Our ends of the output pipes belong to their readers, who close them.
 func (p *process) supervise() {
@@ -170,6 +174,7 @@ func (p *process) supervise() {
 			p.await(killGrace, nil)
 		}
 	}
+	p.sweep()
 	if !p.ended() || p.closed() {
 		p.cutOutput(time.Now())
 	}

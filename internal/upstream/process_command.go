@@ -14,11 +14,14 @@ import (
 	"mcp-aggregator/internal/fault"
 )
 
-// treeMark is an environment variable that all descendants of this process inherit
-// and nobody else has, unless they wipe their environment. It finds those that left
-// their process group. The name is random too, so that an aggregator behind an
+// treeMark is an environment variable that the descendants of a child inherit and
+// nobody else has, unless they wipe their environment; its value is the child's own.
+// It finds those that left their process group. The name is random too, so that an aggregator behind an
 // aggregator does not hide its children from the outer one.
 var treeMark = sync.OnceValue(func() string { return "MCP_AGGREGATOR_TREE_" + rand.Text() })
+
+// newMark makes the assignment of treeMark for one child.
+func newMark() string { return treeMark() + "=" + rand.Text() }
 
 // command prepares the server's command: a leader of a process group with our
 // environment and the server's on top.
@@ -45,7 +48,6 @@ func command(s *config.Server) (*exec.Cmd, error) {
 	for name, value := range s.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	cmd.Env = append(cmd.Env, treeMark()+"=1")
 	return cmd, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,6 +31,10 @@ func init() {
 		select {}
 	}
 	children["family"] = serveFamily
+	children["escaping"] = func() {
+		fmt.Fprintln(os.Stderr, startGrandchildAs(&syscall.SysProcAttr{Setsid: true}))
+		mcptest.Stdio(func() *mcptest.Raw { return &mcptest.Raw{} })()
+	}
 	children["deserter"] = func() { fmt.Fprintln(os.Stderr, startGrandchild()) }
 	children["grandchild"] = func() {
 		signal.Ignore(syscall.SIGTERM)
@@ -48,7 +53,9 @@ func serveFamily() {
 	})()
 }
 
-func startGrandchild() string {
+func startGrandchild() string { return startGrandchildAs(nil) }
+
+func startGrandchildAs(attr *syscall.SysProcAttr) string {
 	path, env, err := mcptest.Command("grandchild")
 	if err != nil {
 		panic(err)
@@ -57,7 +64,7 @@ func startGrandchild() string {
 	for k, v := range env {
 		cmd.Env = append(os.Environ(), k+"="+v)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = os.Stdin, os.Stdout, os.Stderr, attr
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}
@@ -177,4 +184,31 @@ func openFiles(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(names)
+}
+
+func TestStoppingFindsAGrandchildOutsideTheGroup(t *testing.T) {
+	c := start(t, childServer(t, "escaping"), limits())
+	var pid int
+	for pid == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("no grandchild")
+		}
+		if lines := upstream.Stderr(c); len(lines) > 0 {
+			pid, _ = strconv.Atoi(lines[0])
+		}
+		runtime.Gosched()
+	}
+	if !alive(pid) {
+		t.Fatal("the grandchild is not there")
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); alive(pid) && time.Now().Before(deadline); {
+		runtime.Gosched() // killed, not yet gone
+	}
+	if alive(pid) {
+		t.Errorf("grandchild %d is left", pid)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
 }

@@ -11,18 +11,21 @@ import (
 const maxStderrLines = 200
 
 // A stderrTail keeps the last part of what a process writes to its standard error.
-// It reads as fast as the process writes, so the process is never blocked.
+// It reads as fast as the process writes, so the process is never blocked. What a
+// process writes when it dies becomes part of errors that clients and logs see:
+// the secrets of its configuration are taken out here, where the text comes in.
 type stderrTail struct {
-	from *os.File
-	max  int
-	done chan struct{} // closed when reading has ended
+	from    *os.File
+	max     int
+	secrets *strings.Replacer // takes them out; nil if there are none
+	done    chan struct{}     // closed when reading has ended
 
 	mu   sync.Mutex // guards kept
 	kept []byte     // up to twice max, so that most writes need no copying
 }
 
-func newStderrTail(from *os.File, max int) *stderrTail {
-	return &stderrTail{from: from, max: max, done: make(chan struct{})}
+func newStderrTail(from *os.File, max int, secrets *strings.Replacer) *stderrTail {
+	return &stderrTail{from: from, max: max, secrets: secrets, done: make(chan struct{})}
 }
 
 // read is the goroutine; it ends when all writers have closed the pipe, or when a
@@ -59,7 +62,11 @@ func (t *stderrTail) lines() []string {
 	defer t.mu.Unlock()
 	last := bytes.ToValidUTF8(t.kept[max(0, len(t.kept)-t.max):], []byte("?"))
 	var lines []string
-	for line := range strings.Lines(string(last)) {
+	text := string(last)
+	if t.secrets != nil {
+		text = t.secrets.Replace(text)
+	}
+	for line := range strings.Lines(text) {
 		if line = strings.TrimRight(line, "\r\n"); line != "" {
 			lines = append(lines, line)
 		}

@@ -33,10 +33,17 @@ func init() {
 		os.Stdout.Close()
 		select {}
 	}
+	children["blabbing"] = blab
 	children["dying"] = func() {
 		fmt.Fprint(os.Stderr, "cannot find the database\n\n")
 		os.Exit(3)
 	}
+}
+
+// blab tells its secret when it dies.
+func blab() {
+	fmt.Fprintln(os.Stderr, "login failed with", os.Getenv("API_TOKEN"))
+	os.Exit(3)
 }
 
 // script answers tools/call by the name of the tool; the names say what it does.
@@ -230,6 +237,22 @@ func TestAChildThatDiesAtOnceSaysWhy(t *testing.T) {
 	}
 	if got := upstream.Stderr(c); !slices.Equal(got, []string{"cannot find the database"}) {
 		t.Errorf("stderr %q", got)
+	}
+}
+
+func TestTheLastWordsOfAChildHoldNoSecret(t *testing.T) {
+	s := childServer(t, "blabbing")
+	s.Env["API_TOKEN"] = "sesame-open-31"
+	c := start(t, s, limits())
+	<-c.Done()
+	o := tool(t.Context(), c, "late")
+	for _, said := range append(upstream.Stderr(c), c.Err().Error(), o.Reason) {
+		if strings.Contains(said, "sesame") {
+			t.Errorf("%q holds the token", said)
+		}
+	}
+	if !strings.Contains(c.Err().Error(), "login failed with ***") {
+		t.Errorf("%v", c.Err())
 	}
 }
 
