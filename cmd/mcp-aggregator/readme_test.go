@@ -91,7 +91,7 @@ func TestReadmeNamesTargetsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets := regexp.MustCompile("(?m)(?:^|`)make ([a-z]+)").FindAllStringSubmatch(readme(t), -1)
+	targets := regexp.MustCompile("(?m)(?:^|`)make ([a-z0-9]+)").FindAllStringSubmatch(readme(t), -1)
 	if len(targets) == 0 {
 		t.Error("no target is named")
 	}
