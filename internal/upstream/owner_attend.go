@@ -21,12 +21,12 @@ func (o *owner) attend(ctx context.Context, work *sync.WaitGroup, l *liveConn) {
 	if st, ok := l.conn.(streamTransport); ok {
 		o.spawn(work, "streaming", func() error { return st.openStream(ctx) })
 	}
-	o.resumeAll(ctx, work, l)
+	o.resumeAll(ctx, work, l, o.subs.missing(l.conn))
 }
 
 // resumeAll subscribes on this connection to what clients are subscribed to.
-func (o *owner) resumeAll(ctx context.Context, work *sync.WaitGroup, l *liveConn) {
-	if uris := o.subs.subscribed(); len(uris) > 0 && l.caps.subscribe {
+func (o *owner) resumeAll(ctx context.Context, work *sync.WaitGroup, l *liveConn, uris []string) {
+	if len(uris) > 0 && l.caps.subscribe {
 		o.spawn(work, "resuming subscriptions", func() error {
 			o.resume(ctx, l.conn, uris)
 			return nil
@@ -89,7 +89,7 @@ func (o *owner) reinitialize(ctx context.Context, l *liveConn) error {
 func (o *owner) renew(ctx context.Context, work *sync.WaitGroup, l *liveConn) {
 	l.level = ""
 	l.caps = parseCapabilities(l.conn.Info())
-	o.resumeAll(ctx, work, l)
+	o.resumeAll(ctx, work, l, o.subs.subscribed())
 	if time.Since(l.relisted) >= slowProbe {
 		l.relisted = time.Now()
 		o.lists.again(l.caps)

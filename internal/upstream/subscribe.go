@@ -27,6 +27,7 @@ type subscription struct {
 	users   int           // guarded by subscriptions.mu: those inside subscribe and unsubscribe
 	clients int           // guarded by subscriptions.mu: those subscribed
 	coming  bool          // guarded by subscriptions.mu: the first client waits for the listen stream
+	told    Conn          // guarded by subscriptions.mu: the connection on which the first client subscribed
 }
 
 // An extent says which set of resources the listen stream of a modern server
@@ -97,6 +98,21 @@ func (s *subscriptions) count(sub *subscription, by int) int {
 	return sub.clients
 }
 
+// tell notes on which connection the server was told.
+func (s *subscriptions) tell(sub *subscription, c Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub.told = c
+}
+
+// missing returns the resources that have clients and that the server was told of on
+// another connection than c, sorted. One that was subscribed on c while c began is not
+// repeated: its clients would be told of a change that never was.
+func (s *subscriptions) missing(c Conn) []string {
+	uris, _ := s.which(func(sub *subscription) bool { return sub.clients > 0 && sub.told != c })
+	return uris
+}
+
 // want changes what the listen stream is to cover and returns the number of the
 // new set.
 func (s *subscriptions) want(sub *subscription, coming bool) int {
@@ -152,7 +168,13 @@ func (o *owner) subscribe(ctx context.Context, uri string) error {
 	}
 	defer o.subs.leave(uri, sub)
 	if o.subs.count(sub, 0) == 0 {
-		err = o.use(ctx, func(c Conn) error { return o.enlist(ctx, c, sub, uri) })
+		err = o.use(ctx, func(c Conn) error {
+			err := o.enlist(ctx, c, sub, uri)
+			if err == nil {
+				o.subs.tell(sub, c)
+			}
+			return err
+		})
 	}
 	if err == nil {
 		o.subs.count(sub, 1)
