@@ -12,9 +12,19 @@ type Config struct {
 	Servers []*Server `yaml:"servers" doc:"The MCP servers behind the aggregator: a name for each, which also prefixes its tools and prompts."`
 
 	HTTP    HTTP    `yaml:"http" doc:"The HTTP side that clients connect to."`
+	Admin   Admin   `yaml:"admin" doc:"The HTTP side for people, probes and commands: health, metrics, status, control."`
 	Catalog Catalog `yaml:"catalog" doc:"The merged lists of tools, prompts and resources."`
 	Limits  Limits  `yaml:"limits" doc:"Bounds on everything a client or a server can make grow."`
 	Log     Log     `yaml:"log" doc:"Logging, always on standard error."`
+
+	Retry   Retry             `yaml:"retry" doc:"Repeating calls, only those that cannot have been executed or may be executed twice."`
+	Breaker Breaker           `yaml:"breaker" doc:"Circuit breakers, one for each tool of each server."`
+	Queues  map[string]*Queue `yaml:"queues" doc:"Queues that limit how many calls run at the same time. Servers and tools are put into them by name."`
+
+	CallTimeout    time.Duration `yaml:"call_timeout" env:"MCP_INVOCATION_TIMEOUT_MS" unit:"1ms" default:"90s" min:"1ms" max:"24h" doc:"Longest call of servers that have no call_timeout of their own."`
+	AcquireTimeout time.Duration `yaml:"acquire_timeout" default:"60s" min:"1ms" max:"1h" doc:"How long a call waits for a server that is being started or restarted."`
+	StateDir       string        `yaml:"state_dir" doc:"Folder for what outlives a restart: the last lists of each server, open breakers. off keeps nothing; absent is mcp-aggregator in $XDG_STATE_HOME or ~/.local/state."`
+	Watch          bool          `yaml:"watch" default:"true" doc:"Reload when this file changes. SIGHUP and the admin side reload always."`
 
 	StartConcurrency int           `yaml:"start_concurrency" default:"8" min:"1" max:"1000" doc:"How many servers are started at the same time."`
 	ListWait         time.Duration `yaml:"list_wait" default:"1.5s" max:"10m" doc:"How long the first list waits for servers that are still starting; later ones arrive as list changes."`
@@ -56,13 +66,23 @@ type Server struct {
 	Protocol    string        `yaml:"protocol" default:"auto" enum:"auto legacy modern" doc:"Protocol era: auto asks the server; legacy is 2025-11-25 and older, modern 2026-07-28."`
 	Prefix      *string       `yaml:"prefix" doc:"Replaces the server's name in the names of its tools and prompts. \"\" exposes them under their own names."`
 	InitTimeout time.Duration `yaml:"init_timeout" default:"30s" min:"1ms" max:"24h" doc:"Longest start: process, connection and handshake."`
-	CallTimeout time.Duration `yaml:"call_timeout" default:"90s" min:"1ms" max:"24h" doc:"Longest call."`
+	CallTimeout time.Duration `yaml:"call_timeout" default:"90s" min:"1ms" max:"24h" doc:"Longest call. The general call_timeout when absent."`
+
+	CallIdleTimeout time.Duration `yaml:"call_idle_timeout" default:"0s" max:"24h" doc:"Longest silence in a call; each progress notification starts it anew. 0s: only call_timeout counts."`
+	Sharing         string        `yaml:"sharing" default:"shared" enum:"shared session call" doc:"Who shares a connection: all clients, only the calls of one client session, or nobody."`
+	Lazy            bool          `yaml:"lazy" default:"false" doc:"Start the server when it is first used. Its lists are those of its last run; without one it is started once to learn them."`
+	IdleTimeout     time.Duration `yaml:"idle_timeout" default:"0s" max:"720h" doc:"Stop the server after this time without calls, to be started again by the next. 0s: never."`
+	Probe           Probe         `yaml:"probe" short:"method" doc:"How the health of the connection is checked. A method alone may stand for the section."`
+	Queue           string        `yaml:"queue" doc:"The queue that calls of this server wait in; one of queues."`
+	RateLimit       RateLimit     `yaml:"rate_limit" short:"per_second" doc:"Most calls per second; more are refused with the time to wait. A number alone may stand for the section."`
 
 	Tools        Filter              `yaml:"tools" doc:"Which tools are exposed."`
 	Prompts      Filter              `yaml:"prompts" without:"read_only_only hide_destructive" doc:"Which prompts are exposed."`
 	Resources    Filter              `yaml:"resources" without:"read_only_only hide_destructive" doc:"Which resources are exposed, by URI."`
 	Instructions bool                `yaml:"instructions" default:"true" doc:"Whether the server's instructions are passed on."`
 	ToolVersions map[string][]string `yaml:"tool_versions" doc:"Versions of a tool that may be used; a tool with another version is shown as disabled."`
+
+	ToolOverrides map[string]*ToolOverride `yaml:"tool_overrides" doc:"Settings for single tools, by the server's own name of the tool."`
 
 	secrets []string // values taken from the environment and the like, see Secrets
 }
@@ -75,6 +95,20 @@ func (s *Server) Equal(o *Server) bool {
 	}
 	a, b := *s, *o
 	a.secrets, b.secrets = nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
+// SameConnection reports whether a running connection to s can go on under o: what differs, if anything,
+// is only how its offers are shown and its calls are treated.
+func (s *Server) SameConnection(o *Server) bool {
+	a, b := *s, *o
+	for _, c := range []*Server{&a, &b} {
+		c.secrets = nil
+		c.Prefix, c.ForwardHeaders, c.CallTimeout, c.CallIdleTimeout = nil, nil, 0, 0
+		c.Lazy, c.IdleTimeout, c.Probe, c.Queue, c.RateLimit = false, 0, Probe{}, "", RateLimit{}
+		c.Tools, c.Prompts, c.Resources, c.Instructions = Filter{}, Filter{}, Filter{}, false
+		c.ToolVersions, c.ToolOverrides = nil, nil
+	}
 	return reflect.DeepEqual(a, b)
 }
 
@@ -114,6 +148,65 @@ type TLS struct {
 	CertFile           string `yaml:"cert_file" doc:"PEM file with the client's certificate; needs key_file."`
 	KeyFile            string `yaml:"key_file" doc:"PEM file with the client's key; needs cert_file."`
 	InsecureSkipVerify bool   `yaml:"insecure_skip_verify" default:"false" doc:"Accept any certificate. Only for tests."`
+}
+
+// Probe is how the health of a connection is checked.
+type Probe struct {
+	Method   string        `yaml:"method" default:"auto" enum:"auto ping list_tools none" doc:"What is asked: auto is ping where the protocol revision has it, else list_tools."`
+	Interval time.Duration `yaml:"interval" default:"15s" min:"100ms" max:"24h" doc:"How often."`
+	Timeout  time.Duration `yaml:"timeout" default:"5s" min:"10ms" max:"1h" doc:"How long an answer may take."`
+	Failures int           `yaml:"failures" default:"2" min:"1" max:"100" doc:"Failures in a row after which the connection is made anew, unless calls on it succeed."`
+}
+
+// RateLimit bounds the calls of a server (token bucket).
+type RateLimit struct {
+	PerSecond float64 `yaml:"per_second" default:"0" max:"1000000" doc:"Calls per second in the long run. 0: no limit."`
+	Burst     int     `yaml:"burst" default:"0" max:"1000000" doc:"Calls at once. 0: those of one second, at least 1."`
+}
+
+// ToolOverride are settings of one tool. What is absent is as for the whole server.
+type ToolOverride struct {
+	CallTimeout     time.Duration `yaml:"call_timeout" default:"0s" max:"24h" doc:"Longest call of this tool. 0s: that of the server."`
+	CallIdleTimeout time.Duration `yaml:"call_idle_timeout" default:"0s" max:"24h" doc:"Longest silence in a call of this tool. 0s: that of the server."`
+	Queue           string        `yaml:"queue" doc:"The queue that calls of this tool wait in instead of that of the server."`
+	Idempotent      *bool         `yaml:"idempotent" doc:"Whether executing a call twice does no harm, so that a lost one may be repeated. Absent: what the tool says of itself."`
+	Fallback        []Fallback    `yaml:"fallback" short:"tool" doc:"Tools to call when this one cannot be, in this order. A name alone may stand for an entry."`
+}
+
+// A Fallback is a tool that stands in for another.
+type Fallback struct {
+	Tool      string            `yaml:"tool" doc:"The tool, as server.tool."`
+	Arguments map[string]string `yaml:"arguments" doc:"Names of arguments that differ: the name here, then the name there. All others keep theirs."`
+}
+
+// Retry is how calls are repeated (specification of the outcomes: package fault).
+type Retry struct {
+	MaxAttempts int           `yaml:"max_attempts" default:"3" min:"1" max:"20" doc:"Attempts altogether; 1 repeats nothing."`
+	Base        time.Duration `yaml:"base" env:"MCP_RETRY_BASE_MS" unit:"1ms" default:"500ms" min:"1ms" max:"1h" doc:"Pause before the second attempt, ±20 %."`
+	Factor      float64       `yaml:"factor" default:"2" min:"1" max:"100" doc:"How much longer each further pause is."`
+	MaxDelay    time.Duration `yaml:"max_delay" env:"MCP_RETRY_MAX_DELAY_MS" unit:"1ms" default:"30s" min:"1ms" max:"1h" doc:"Longest pause; a server that asks for a longer one is not called again."`
+	Budget      int           `yaml:"budget" default:"20" min:"0" max:"100" doc:"Repeated calls in percent of all calls of a server; three at once are always allowed."`
+}
+
+// Breaker is how circuit breakers work.
+type Breaker struct {
+	Enabled  bool          `yaml:"enabled" default:"true" doc:"Whether a tool that keeps failing is left alone for a while."`
+	Failures int           `yaml:"failures" env:"MCP_CIRCUIT_FAILURE_THRESHOLD" default:"5" min:"1" max:"1000000" doc:"Failures in a row that open it. Only failures of the server count, not errors that a tool reports."`
+	Cooldown time.Duration `yaml:"cooldown" env:"MCP_CIRCUIT_COOLDOWN" unit:"1s" default:"60s" min:"1ms" max:"24h" doc:"How long it stays open."`
+	HalfOpen int           `yaml:"half_open" env:"MCP_CIRCUIT_HALF_OPEN_MAX" default:"3" min:"1" max:"1000" doc:"Calls let through afterwards to find out; that many successes close it."`
+}
+
+// Queue limits how many calls run at the same time.
+type Queue struct {
+	Slots   int           `yaml:"slots" default:"4" min:"1" max:"100000" doc:"Calls that run at the same time."`
+	Waiting int           `yaml:"waiting" default:"64" min:"0" max:"1000000" doc:"Calls that wait; more are refused."`
+	Timeout time.Duration `yaml:"timeout" default:"30s" min:"1ms" max:"24h" doc:"Longest wait."`
+}
+
+// Admin is the side for people, probes and commands.
+type Admin struct {
+	Addr  string `yaml:"addr" kind:"optaddr" doc:"Address to listen on, host:port. Absent: on the HTTP side for clients if that is a loopback address. off: nowhere but health checks."`
+	Token string `yaml:"token" doc:"Bearer token that everything but health checks wants. Needed beyond loopback."`
 }
 
 // HTTP is the side that clients connect to.

@@ -65,7 +65,11 @@ func (l *loader) value(n *node, path string, f field, into reflect.Value) {
 	}
 	switch f.kind {
 	case kindSection:
-		l.section(n, path, f.sub, into)
+		l.sectionOrShort(n, path, f, into)
+	case kindSectionMap:
+		l.sectionMap(n, path, f, into)
+	case kindSectionList:
+		l.sectionList(n, path, f, into)
 	case kindServers:
 		l.servers(n, into.Addr().Interface().(*[]*Server))
 	case kindStrings:
@@ -76,6 +80,44 @@ func (l *loader) value(n *node, path string, f field, into reflect.Value) {
 		into.Set(reflect.ValueOf(l.listMap(n, path, f)))
 	default:
 		l.scalar(n, path, f, into)
+	}
+}
+
+// sectionOrShort reads a section, or the plain value that may stand for it.
+func (l *loader) sectionOrShort(n *node, path string, f field, into reflect.Value) {
+	if short, ok := find(f.sub, f.short); ok && n.shape.scalar() {
+		l.scalar(n, path, short, into.FieldByIndex(short.index))
+		return
+	}
+	l.section(n, path, f.sub, into)
+}
+
+// sectionMap reads names to sections, each with its own defaults.
+func (l *loader) sectionMap(n *node, path string, f field, into reflect.Value) {
+	if n.shape != isMapping {
+		l.fail(n, path, "expected %s, got %s", f.kind.expected(), n.shape)
+		return
+	}
+	into.Set(reflect.MakeMap(into.Type()))
+	for _, p := range n.pairs {
+		entry := reflect.New(into.Type().Elem().Elem())
+		setDefaults(f.sub, entry.Elem())
+		l.sectionOrShort(p.val, join(path, short(p.key.text)), f, entry.Elem())
+		into.SetMapIndex(reflect.ValueOf(p.key.text), entry)
+	}
+}
+
+// sectionList reads sections in the order of the file.
+func (l *loader) sectionList(n *node, path string, f field, into reflect.Value) {
+	if n.shape != isList {
+		l.fail(n, path, "expected a list, got %s", n.shape)
+		return
+	}
+	for i, item := range n.items {
+		entry := reflect.New(into.Type().Elem()).Elem()
+		setDefaults(f.sub, entry)
+		l.sectionOrShort(item, path+"["+strconv.Itoa(i)+"]", f, entry)
+		into.Set(reflect.Append(into, entry))
 	}
 }
 

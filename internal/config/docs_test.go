@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -67,11 +68,15 @@ func TestTheExampleIsRightWhenUncommented(t *testing.T) {
 	demo.Tools = config.Filter{Allow: []string{"*"}, Deny: []string{"delete_*"}}
 	demo.Prompts.Allow, demo.Resources.Allow = []string{"*"}, []string{"*"}
 	demo.ToolVersions = map[string][]string{"echo": {"1.0.0"}}
+	demo.Queue = "heavy"
+	demo.ToolOverrides = map[string]*config.ToolOverride{"echo": {Queue: "heavy", Idempotent: new(true),
+		Fallback: []config.Fallback{{Tool: "notes.list_notes", Arguments: map[string]string{"message": "filter"}}}}}
 	if !c.Servers[0].Equal(demo) {
 		t.Errorf("demo does not show the defaults: %+v", c.Servers[0])
 	}
 	want := config.Default()
 	want.Path, want.Servers = c.Path, c.Servers
+	want.Queues = map[string]*config.Queue{"heavy": {Slots: 4, Waiting: 64, Timeout: 30 * time.Second}}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("values in the example are not the defaults (-default +example):\n%s", diff)
 	}
@@ -89,10 +94,15 @@ func TestTheExampleMentionsEveryKey(t *testing.T) {
 		mentioned[path] = true
 		if m, ok := v.(map[string]any); ok {
 			for k, v := range m {
-				if path == "servers" {
+				if path == "servers" || path == "queues" || path == "servers.NAME.tool_overrides" {
 					k = "NAME"
 				}
 				walk(strings.TrimPrefix(path+"."+k, "."), v)
+			}
+		}
+		if list, ok := v.([]any); ok {
+			for _, v := range list {
+				walk(path+"[]", v)
 			}
 		}
 	}
@@ -112,7 +122,7 @@ func TestTheExampleMentionsEveryKey(t *testing.T) {
 // checkSelfExplaining lets the lines of example servers go without a reason when their values are the example.
 func checkSelfExplaining(t *testing.T, line string) {
 	t.Helper()
-	for _, key := range []string{"args", "url", "type", "tls", "tools", "prompts", "resources", "deny", "bearer_token", "id", "tool_versions"} {
+	for _, key := range []string{"args", "url", "type", "tls", "tools", "prompts", "resources", "deny", "bearer_token", "id", "tool_versions", "tool_overrides"} {
 		if strings.HasPrefix(strings.TrimSpace(line), key+":") {
 			return
 		}
@@ -223,10 +233,10 @@ func row(s config.Setting) string {
 	if len(s.Types) > 0 {
 		doc += " Only with `" + strings.Join(s.Types, "` `") + "`."
 	}
-	if s.Env == "" {
+	if len(s.Env) == 0 {
 		return fmt.Sprintf("| `%s` | %s | %s | %s |\n", path, value, def, doc)
 	}
-	return fmt.Sprintf("| `%s` | %s | %s | `%s` | %s |\n", path, value, def, s.Env, doc)
+	return fmt.Sprintf("| `%s` | %s | %s | `%s` | %s |\n", path, value, def, strings.Join(s.Env, "` `"), doc)
 }
 
 const referenceHead = `# Configuration

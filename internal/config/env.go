@@ -1,14 +1,17 @@
 package config
 
 import (
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Setting describes one setting for documentation.
 type Setting struct {
 	Path    string   // http.addr, or servers.NAME.command
-	Env     string   // the variable that overrides it, MCP_HTTP_ADDR; empty for settings of one server
+	Env     []string // the variables that override it, MCP_HTTP_ADDR first; none for settings with names in their path
 	Kind    string   // what a value looks like
 	Default string   // as written in the file; empty when there is none
 	Doc     string   // one line
@@ -27,12 +30,16 @@ func settings(out []Setting, path string, fields []field) []Setting {
 		switch f.kind {
 		case kindSection:
 			out = settings(out, at, f.sub)
+		case kindSectionMap:
+			out = settings(out, at+".NAME", f.sub)
+		case kindSectionList:
+			out = settings(out, at+"[]", f.sub)
 		case kindServers:
 			out = settings(out, at+".NAME", serverFields)
 		default:
 			s := Setting{Path: at, Kind: f.kind.expected(), Default: f.def, Doc: f.doc, Enum: f.enum, Min: f.min, Max: f.max, Types: f.types}
-			if !strings.HasPrefix(at, "servers.") && f.kind <= overridable {
-				s.Env = envName(at)
+			if !strings.Contains(at, ".NAME") && f.kind <= overridable {
+				s.Env = f.variables(at)
 			}
 			out = append(out, s)
 		}
@@ -42,6 +49,15 @@ func settings(out []Setting, path string, fields []field) []Setting {
 
 // overridable is the last kind that a variable can hold: scalars, and lists of them.
 const overridable = kindStrings
+
+// variables are those that override a setting.
+func (f field) variables(path string) []string {
+	all := []string{envName(path)}
+	if f.env != "" {
+		all = append(all, f.env)
+	}
+	return all
+}
 
 // envName is MCP_HTTP_ADDR for http.addr.
 func envName(path string) string {
@@ -62,15 +78,29 @@ func (l *loader) override(path string, fields []field, into reflect.Value) {
 		if f.kind > overridable {
 			continue
 		}
-		name := envName(at)
-		text, _ := l.env(name)
-		if text == "" {
-			continue
-		}
-		if err := f.setFromEnv(v, text); err != nil {
-			l.problems = append(l.problems, Problem{File: "environment", Path: at, Message: name + ": " + err.Error()})
+		for _, name := range f.variables(at) {
+			text, _ := l.env(name)
+			if text == "" {
+				continue
+			}
+			if name == f.env {
+				text = f.withUnit(text)
+			}
+			if err := f.setFromEnv(v, text); err != nil {
+				l.problems = append(l.problems, Problem{File: "environment", Path: at, Message: name + ": " + err.Error()})
+			}
 		}
 	}
+}
+
+// withUnit makes a time of a bare number, as variables such as MCP_RETRY_BASE_MS hold it.
+func (f field) withUnit(text string) string {
+	unit, err := time.ParseDuration(f.unit)
+	n, notNumber := strconv.ParseInt(text, 10, 64)
+	if err != nil || notNumber != nil || n < 0 || n > int64(math.MaxInt64/unit) {
+		return text
+	}
+	return (time.Duration(n) * unit).String()
 }
 
 func (f field) setFromEnv(v reflect.Value, text string) error {

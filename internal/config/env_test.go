@@ -82,44 +82,68 @@ func TestVariablesThatExpandToNothingAreMissed(t *testing.T) {
 func TestEveryVariableOverridesItsSetting(t *testing.T) {
 	seen := map[string]string{}
 	for _, s := range config.Settings() {
-		if strings.HasPrefix(s.Path, "servers.") {
-			if s.Env != "" {
+		if strings.Contains(s.Path, ".NAME") {
+			if len(s.Env) > 0 {
 				t.Errorf("%s has the variable %s", s.Path, s.Env)
 			}
 			continue
 		}
-		if want := "MCP_" + strings.ToUpper(strings.ReplaceAll(s.Path, ".", "_")); s.Env != want {
-			t.Errorf("%s has the variable %q, want %s", s.Path, s.Env, want)
+		if want := "MCP_" + strings.ToUpper(strings.ReplaceAll(s.Path, ".", "_")); s.Env[0] != want {
+			t.Errorf("%s has the variable %q, want %s", s.Path, s.Env[0], want)
 		}
-		if other, twice := seen[s.Env]; twice {
-			t.Errorf("%s and %s share %s", s.Path, other, s.Env)
-		}
-		seen[s.Env] = s.Path
-		inFile, inEnv := sample(s, 0), sample(s, 1)
-		src := file(s.Path, inFile)
-		fromFile := parse(t, src, env)
-		fromEnv := parse(t, src, with(map[string]string{s.Env: inEnv}))
-		want := parse(t, file(s.Path, inEnv), env)
-		if diff := cmp.Diff(want, fromEnv); diff != "" {
-			t.Errorf("%s=%s (-want +got):\n%s", s.Env, inEnv, diff)
-		}
-		if cmp.Equal(fromFile, fromEnv) {
-			t.Errorf("%s=%s changes nothing", s.Env, inEnv)
-		}
-		if diff := cmp.Diff(fromFile, parse(t, src, with(map[string]string{s.Env: ""}))); diff != "" {
-			t.Errorf("empty %s counts as set:\n%s", s.Env, diff)
-		}
-		_, err := config.Parse("test.yaml", []byte(src), with(map[string]string{s.Env: "hunter2 []/"}))
-		if err == nil {
-			t.Errorf("%s takes nonsense", s.Env)
-		} else if ps := problems(t, err); len(ps) != 1 || ps[0].File != "environment" || ps[0].Path != s.Path || !strings.HasPrefix(ps[0].Message, s.Env+": ") || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: %v", s.Env, err)
+		for _, name := range s.Env {
+			if other, twice := seen[name]; twice {
+				t.Errorf("%s and %s share %s", s.Path, other, name)
+			}
+			seen[name] = s.Path
+			checkOverride(t, s, name)
 		}
 	}
-	for _, name := range []string{"MCP_HTTP_ADDR", "MCP_LIST_WAIT", "MCP_CATALOG_PAGE_SIZE", "MCP_LIMITS_BODY", "MCP_LOG_LEVEL"} {
+	for _, name := range []string{"MCP_HTTP_ADDR", "MCP_LIST_WAIT", "MCP_CATALOG_PAGE_SIZE", "MCP_LIMITS_BODY", "MCP_LOG_LEVEL",
+		"MCP_RETRY_MAX_ATTEMPTS", "MCP_RETRY_BASE_MS", "MCP_RETRY_FACTOR", "MCP_RETRY_MAX_DELAY_MS", "MCP_CIRCUIT_FAILURE_THRESHOLD",
+		"MCP_CIRCUIT_COOLDOWN", "MCP_CIRCUIT_HALF_OPEN_MAX", "MCP_INVOCATION_TIMEOUT_MS"} {
 		if seen[name] == "" {
 			t.Errorf("there is no %s", name)
 		}
+	}
+}
+
+// checkOverride tries one variable of one setting.
+func checkOverride(t *testing.T, s config.Setting, name string) {
+	t.Helper()
+	inFile, inEnv := sample(s, 0), sample(s, 1)
+	src := file(s.Path, inFile)
+	fromFile := parse(t, src, env)
+	fromEnv := parse(t, src, with(map[string]string{name: inEnv}))
+	want := parse(t, file(s.Path, inEnv), env)
+	if diff := cmp.Diff(want, fromEnv); diff != "" {
+		t.Errorf("%s=%s (-want +got):\n%s", name, inEnv, diff)
+	}
+	if cmp.Equal(fromFile, fromEnv) {
+		t.Errorf("%s=%s changes nothing", name, inEnv)
+	}
+	if diff := cmp.Diff(fromFile, parse(t, src, with(map[string]string{name: ""}))); diff != "" {
+		t.Errorf("empty %s counts as set:\n%s", name, diff)
+	}
+	if s.Kind == "text" && len(s.Enum) == 0 {
+		return // takes anything
+	}
+	_, err := config.Parse("test.yaml", []byte(src), with(map[string]string{name: "hunter2 []/"}))
+	if err == nil {
+		t.Errorf("%s takes nonsense", name)
+	} else if ps := problems(t, err); len(ps) != 1 || ps[0].File != "environment" || ps[0].Path != s.Path || !strings.HasPrefix(ps[0].Message, name+": ") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// A number alone counts in the unit of the variable's name or, for the cool-down, in seconds.
+func TestVariablesWithAUnitTakeBareNumbers(t *testing.T) {
+	c := parse(t, "servers: {a: {builtin: notes}, b: {builtin: notes, call_timeout: 1h}}", with(map[string]string{
+		"MCP_RETRY_BASE_MS": "250", "MCP_RETRY_MAX_DELAY_MS": "4000", "MCP_CIRCUIT_COOLDOWN": "90", "MCP_INVOCATION_TIMEOUT_MS": "1500", "MCP_RETRY_FACTOR": "1.5"}))
+	got := []any{c.Retry.Base, c.Retry.MaxDelay, c.Retry.Factor, c.Breaker.Cooldown, c.Servers[0].CallTimeout, c.Servers[1].CallTimeout}
+	want := []any{250 * time.Millisecond, 4 * time.Second, 1.5, 90 * time.Second, 1500 * time.Millisecond, time.Hour}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -129,6 +153,12 @@ func sample(s config.Setting, i int) string {
 		return []string{s.Enum[0], s.Enum[1]}[i]
 	}
 	switch {
+	case s.Path == "admin.token":
+		return []string{"sixteen-letters-a", "sixteen-letters-b"}[i]
+	case s.Path == "admin.addr":
+		return []string{"127.0.0.1:1", "off"}[i]
+	case s.Kind == "a number":
+		return []string{"2.5", "3.5"}[i]
 	case s.Kind == "true or false":
 		return []string{"true", "false"}[i]
 	case strings.HasPrefix(s.Kind, "a time"):

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,23 +15,28 @@ import (
 //	yaml     the key; the field is found in the struct by index
 //	default  in the form the file uses; absent means empty
 //	doc      one line
-//	kind     "size" for bytes, "addr", "path"; otherwise the Go type says it
+//	kind     "size" for bytes, "addr", "optaddr" (an address or off), "path"; otherwise the Go type says it
 //	each     what every element of a list is: "host", "origin", "glob", "forward"
 //	min max  bounds, both included; numbers and times are never negative
 //	enum     the choices; "alias" adds other spellings, as other=choice
 //	without  keys that a section does not have here, though its struct does
+//	short    the key that a plain value stands for in the place of a section
+//	env      a further variable that overrides it, besides the one named after its path
+//	unit     what a bare number in that variable counts, such as 1ms
 //	for      the server types it has a meaning for; absent means all
 type field struct {
 	key, doc, def string
 	kind          kind
 	each          string
 	min, max      string
+	short         string
+	env, unit     string
 	enum          []string
 	alias         map[string]string // other spelling → choice
 	spellings     []string          // the keys of alias in the order of the tag
 	types         []string
 	index         []int   // see reflect.Value.FieldByIndex
-	sub           []field // of a section, and of one server
+	sub           []field // of a section, and of one entry where there are several
 }
 
 type kind uint8
@@ -38,22 +44,26 @@ type kind uint8
 const (
 	kindString kind = iota
 	kindAddr
+	kindOptAddr
 	kindPath
 	kindBool
 	kindInt
+	kindFloat
 	kindSize
 	kindDuration
 	kindStrings
 	kindStringMap
 	kindListMap
+	kindSectionMap  // names to sections: map[string]*T
+	kindSectionList // []T
 	kindSection
 	kindServers
 )
 
 // expected says in messages what a value must look like.
 func (k kind) expected() string {
-	return [...]string{"text", "an address such as 127.0.0.1:8080", "a path such as /mcp", "true or false", "a whole number", "a size such as 4MiB or 65536", "a time such as 1.5s or 2m",
-		"a list", "a mapping of names to text", "a mapping of names to lists", "a mapping", "a mapping of server names to servers"}[k]
+	return [...]string{"text", "an address such as 127.0.0.1:8080", "an address such as 127.0.0.1:8081, or off", "a path such as /mcp", "true or false", "a whole number", "a number", "a size such as 4MiB or 65536", "a time such as 1.5s or 2m",
+		"a list", "a mapping of names to text", "a mapping of names to lists", "a mapping of names to settings", "a list of settings", "a mapping", "a mapping of server names to servers"}[k]
 }
 
 // The one description of all settings.
@@ -80,26 +90,36 @@ func fieldsOf(t reflect.Type, index []int) []field {
 func newField(sf reflect.StructField, key string, index []int) field {
 	tag := sf.Tag.Get
 	f := field{key: key, doc: tag("doc"), def: tag("default"), each: tag("each"), min: tag("min"), max: tag("max"),
-		enum: strings.Fields(tag("enum")), types: strings.Fields(tag("for")), alias: map[string]string{}, index: index}
+		short: tag("short"), env: tag("env"), unit: tag("unit"), enum: strings.Fields(tag("enum")), types: strings.Fields(tag("for")), alias: map[string]string{}, index: index}
 	for _, a := range strings.Fields(tag("alias")) {
 		from, to, _ := strings.Cut(a, "=")
 		f.alias[from] = to
 		f.spellings = append(f.spellings, from)
 	}
 	f.kind = kindOf(sf.Type, tag("kind"))
-	if f.kind == kindSection {
+	switch f.kind {
+	case kindSection:
 		without := strings.Fields(tag("without"))
 		f.sub = slices.DeleteFunc(fieldsOf(sf.Type, nil), func(s field) bool { return slices.Contains(without, s.key) })
+	case kindSectionMap:
+		f.sub = fieldsOf(sf.Type.Elem().Elem(), nil)
+	case kindSectionList:
+		f.sub = fieldsOf(sf.Type.Elem(), nil)
 	}
 	return f
 }
 
 func kindOf(t reflect.Type, tag string) kind {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	switch tag {
 	case "size":
 		return kindSize
 	case "addr":
 		return kindAddr
+	case "optaddr":
+		return kindOptAddr
 	case "path":
 		return kindPath
 	}
@@ -116,9 +136,17 @@ func kindOf(t reflect.Type, tag string) kind {
 		return kindBool
 	case reflect.Int:
 		return kindInt
+	case reflect.Float64:
+		return kindFloat
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Struct {
+			return kindSectionList
+		}
 		return kindStrings
 	case reflect.Map:
+		if t.Elem().Kind() == reflect.Pointer {
+			return kindSectionMap
+		}
 		return kindStringMap
 	case reflect.Struct:
 		return kindSection
@@ -171,6 +199,13 @@ func (f field) set(v reflect.Value, text string) error {
 		}
 		v.SetBool(text == "true")
 		return nil
+	case kindFloat:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return f.unexpected()
+		}
+		v.SetFloat(n)
+		return f.floatBounds(n)
 	case kindInt, kindSize, kindDuration:
 		n, ok := f.number(text)
 		if !ok {
@@ -191,6 +226,11 @@ func (f field) unexpected() error { return fmt.Errorf("expected %s", f.kind.expe
 func (f field) checkText(text string) error {
 	switch f.kind {
 	case kindAddr:
+		return checkAddr(text)
+	case kindOptAddr:
+		if text == "" || text == "off" {
+			return nil
+		}
 		return checkAddr(text)
 	case kindPath:
 		return checkPath(text)
@@ -227,6 +267,17 @@ func (f field) bounds(n int64) error {
 		return fmt.Errorf("must be at least %s", orZero(f.min))
 	}
 	if high, ok := f.number(f.max); ok && n > high {
+		return fmt.Errorf("must be at most %s", f.max)
+	}
+	return nil
+}
+
+// floatBounds is bounds for decimal numbers.
+func (f field) floatBounds(n float64) error {
+	if low, _ := strconv.ParseFloat(f.min, 64); n < low {
+		return fmt.Errorf("must be at least %s", orZero(f.min))
+	}
+	if high, err := strconv.ParseFloat(f.max, 64); err == nil && n > high {
 		return fmt.Errorf("must be at most %s", f.max)
 	}
 	return nil

@@ -39,10 +39,12 @@ func Parse(path string, src []byte, env Env) (*Config, error) {
 	l := &loader{file: path, env: env, dir: folder(path), meant: map[string]bool{}}
 	c := Default()
 	c.Path = path
+	var root *node
 	if src, ok := l.checkText(src); ok {
-		l.load(src, c)
+		root = l.load(src, c)
 	}
 	l.overrides(c)
+	l.across(c, root)
 	if len(l.problems) > 0 {
 		ps := Problems(sorted(l.problems))
 		return nil, &ps
@@ -65,12 +67,11 @@ type loader struct {
 	taken    []string        // values of variables used by the server being read
 }
 
-// load reads the text into c, which holds the defaults.
-func (l *loader) load(src []byte, c *Config) {
-	var root *node
+// load reads the text into c, which holds the defaults, and returns it for further checks.
+func (l *loader) load(src []byte, c *Config) (root *node) {
 	if len(bytes.TrimSpace(src)) == 0 {
 		l.noServers(place(1, 1), "the file is empty, there are no servers")
-		return
+		return nil
 	}
 	if looksLikeJSON(l.file, src) {
 		l.foreign = true
@@ -84,11 +85,11 @@ func (l *loader) load(src []byte, c *Config) {
 		if len(l.problems) == 0 {
 			l.noServers(place(1, 1), "the file is empty, there are no servers")
 		}
-		return
+		return nil
 	}
 	if root.shape != isMapping {
 		l.fail(root, "", "the configuration is a mapping that begins with servers:, not %s", root.shape)
-		return
+		return nil
 	}
 	l.section(root, "", rootFields, reflect.ValueOf(c).Elem())
 	if servers := root.get("servers"); servers == nil {
@@ -98,6 +99,7 @@ func (l *loader) load(src []byte, c *Config) {
 	} else if servers.shape == isNull || servers.shape == isMapping && len(servers.pairs) == 0 {
 		l.noServers(root.key("servers"), "there are no servers")
 	}
+	return root
 }
 
 func (l *loader) noServers(at *node, what string) {

@@ -166,7 +166,20 @@ func TestSettingsAreRead(t *testing.T) {
 	s.Tools = config.Filter{Allow: []string{"any", "read_*", "[a-z]?", `\[literal`}, Deny: []string{"*delete*"}, ReadOnlyOnly: true, HideDestructive: true}
 	s.ToolVersions = map[string][]string{"echo": {"1.0", "2"}}
 	s.Protocol, s.CallTimeout, s.Instructions = "modern", time.Hour, false
-	want.Servers = []*config.Server{s}
+	s.CallIdleTimeout, s.Sharing, s.Lazy, s.IdleTimeout, s.Queue = 20*time.Second, "session", true, 10*time.Minute, "heavy"
+	s.Probe.Method, s.RateLimit.PerSecond = "list_tools", 2.5
+	s.ToolOverrides = map[string]*config.ToolOverride{"build": {CallTimeout: 10 * time.Minute, Queue: "one", Idempotent: new(true),
+		Fallback: []config.Fallback{{Tool: "t.make"}, {Tool: "t.other", Arguments: map[string]string{"target": "goal"}}}}}
+	u := config.DefaultServer("t")
+	u.Type, u.Builtin, u.Sharing, u.CallTimeout = config.TypeBuiltin, "notes", "session", 2*time.Minute
+	u.Probe.Interval, u.Probe.Failures = time.Second, 5
+	u.RateLimit = config.RateLimit{PerSecond: 10, Burst: 3}
+	want.Servers = []*config.Server{s, u}
+	want.Queues = map[string]*config.Queue{"heavy": {Slots: 2, Waiting: 64, Timeout: 30 * time.Second}, "one": {Slots: 1, Timeout: time.Second}}
+	want.Retry.MaxAttempts, want.Retry.Factor = 1, 1.5
+	want.Breaker = config.Breaker{Failures: 2, Cooldown: time.Second, HalfOpen: 1}
+	want.Admin = config.Admin{Addr: "0.0.0.0:9001", Token: "a-token-of-some-length"}
+	want.CallTimeout, want.AcquireTimeout, want.StateDir, want.Watch = 2*time.Minute, 5*time.Second, "off", false
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -53,9 +53,12 @@ func (s *Server) Secrets() []string {
 	return slices.Compact(all)
 }
 
-// Secrets lists those of all servers.
+// Secrets lists those of all servers and of the aggregator itself.
 func (c *Config) Secrets() []string {
 	var all []string
+	if len(c.Admin.Token) >= minSecret {
+		all = append(all, c.Admin.Token)
+	}
 	for _, s := range c.Servers {
 		all = append(all, s.Secrets()...)
 	}

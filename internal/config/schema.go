@@ -1,6 +1,9 @@
 package config
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // reference matches text with a variable reference, which any setting may be written as.
 const reference = `\$\{|\{\{`
@@ -35,7 +38,11 @@ func sectionSchema(fields []field) map[string]any {
 func (f field) schema() map[string]any {
 	switch f.kind {
 	case kindSection:
-		return sectionSchema(f.sub)
+		return f.sectionOrShort()
+	case kindSectionMap:
+		return map[string]any{"type": "object", "additionalProperties": f.sectionOrShort()}
+	case kindSectionList:
+		return map[string]any{"type": "array", "items": f.sectionOrShort()}
 	case kindServers:
 		return map[string]any{"type": "object", "minProperties": 1, "additionalProperties": false,
 			"patternProperties": map[string]any{serverName.String(): serverSchema()}}
@@ -49,6 +56,8 @@ func (f field) schema() map[string]any {
 		return orReference(map[string]any{"type": "boolean"})
 	case kindInt, kindSize:
 		return orReference(f.numberSchema(), f.unitSchema())
+	case kindFloat:
+		return orReference(f.floatSchema())
 	case kindDuration:
 		return orReference(map[string]any{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(h|m|s|ms|us|µs|ns))+$|^0$`})
 	}
@@ -66,6 +75,25 @@ func serverSchema() map[string]any {
 		one = append(one, map[string]any{"required": []string{k}})
 	}
 	s["oneOf"] = one
+	return s
+}
+
+// sectionOrShort allows the plain value that may stand for a section.
+func (f field) sectionOrShort() map[string]any {
+	section := sectionSchema(f.sub)
+	short, ok := find(f.sub, f.short)
+	if !ok {
+		return section
+	}
+	return map[string]any{"anyOf": []any{section, short.schema()}}
+}
+
+func (f field) floatSchema() map[string]any {
+	low, _ := strconv.ParseFloat(f.min, 64)
+	s := map[string]any{"type": "number", "minimum": low}
+	if high, err := strconv.ParseFloat(f.max, 64); err == nil {
+		s["maximum"] = high
+	}
 	return s
 }
 
@@ -119,6 +147,9 @@ func (f field) defaultValue() any {
 		return f.def == "true"
 	case kindInt:
 		n, _ := f.number(f.def)
+		return n
+	case kindFloat:
+		n, _ := strconv.ParseFloat(f.def, 64)
 		return n
 	}
 	return f.def

@@ -15,6 +15,7 @@ type serverEntry struct {
 	Server
 	ID        string `yaml:"id" for:"claudeai-proxy" doc:"Same as server_id."`
 	Disabled  bool   `yaml:"disabled" default:"false" doc:"The opposite of enabled."`
+	Shared    bool   `yaml:"shared" default:"true" doc:"false is the same as sharing: session."`
 	VerifySSL bool   `yaml:"verify_ssl" for:"http sse websocket claudeai-proxy" default:"true" doc:"The opposite of tls.insecure_skip_verify."`
 }
 
@@ -121,6 +122,14 @@ func (c *serverCheck) synonyms() {
 			c.failAt("id", "server_id says the same; keep one of them")
 		}
 		c.ServerID = c.entry.ID
+	}
+	if c.n.filled("shared") {
+		if c.n.filled("sharing") && (c.Sharing == "shared") != c.entry.Shared {
+			c.failAt("shared", "contradicts sharing; keep one of them")
+		}
+		if !c.entry.Shared && !c.n.filled("sharing") {
+			c.Sharing = "session"
+		}
 	}
 	if c.n.filled("verify_ssl") {
 		if c.n.get("tls").get("insecure_skip_verify") != nil && c.TLS.InsecureSkipVerify == c.entry.VerifySSL {

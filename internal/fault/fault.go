@@ -70,6 +70,14 @@ func (k Kind) Rule() Rule {
 // String returns the kind's code word.
 func (k Kind) String() string { return k.Rule().Code }
 
+// Codes that say more than a kind: a call found no connection to its server. Errors
+// with one of them have sent nothing.
+const (
+	CodeRestartInProgress = "mcp_restart_in_progress" // the wait for a start or restart was too long
+	CodeRestartFailed     = "mcp_restart_failed"      // the last attempt failed; others follow in the background
+	CodeShuttingDown      = "mcp_shutting_down"       // no connection will come any more
+)
+
 // Error is a classified failure of something done for or with an upstream server.
 type Error struct {
 	Kind       Kind
@@ -77,6 +85,9 @@ type Error struct {
 	Tool       string        // the upstream's own name of the tool, "" if none
 	Reason     string        // a sentence that may be shown; it holds no secrets
 	RetryAfter time.Duration // when a new attempt makes sense, 0 if unknown
+	Code       string        // one of the codes above in place of the kind's code word, or ""
+	Attempts   int           // how often the call was tried, 0 if nobody counted
+	Conn       int64         // number of the connection that was lost with the call, 0 if none was
 	Err        error         // the cause, for logs; may be nil
 }
 
