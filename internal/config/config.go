@@ -11,10 +11,10 @@ type Config struct {
 	Path    string    `yaml:"-"` // the file it was read from
 	Servers []*Server `yaml:"servers" doc:"The MCP servers behind the aggregator: a name for each, which also prefixes its tools and prompts."`
 
-	HTTP    HTTP    `yaml:"http" doc:"The HTTP side that clients connect to."`
-	Admin   Admin   `yaml:"admin" doc:"The HTTP side for people, probes and commands: health, metrics, status, control."`
+	HTTP    HTTP    `yaml:"http" restart:"yes" doc:"The HTTP side that clients connect to."`
+	Admin   Admin   `yaml:"admin" restart:"yes" doc:"The HTTP side for people, probes and commands: health, metrics, status, control."`
 	Catalog Catalog `yaml:"catalog" doc:"The merged lists of tools, prompts and resources."`
-	Limits  Limits  `yaml:"limits" doc:"Bounds on everything a client or a server can make grow."`
+	Limits  Limits  `yaml:"limits" restart:"yes" doc:"Bounds on everything a client or a server can make grow."`
 	Log     Log     `yaml:"log" doc:"Logging, always on standard error."`
 
 	Retry   Retry             `yaml:"retry" doc:"Repeating calls, only those that cannot have been executed or may be executed twice."`
@@ -22,12 +22,12 @@ type Config struct {
 	Queues  map[string]*Queue `yaml:"queues" doc:"Queues that limit how many calls run at the same time. Servers and tools are put into them by name."`
 
 	CallTimeout    time.Duration `yaml:"call_timeout" env:"MCP_INVOCATION_TIMEOUT_MS" unit:"1ms" default:"90s" min:"1ms" max:"24h" doc:"Longest call of servers that have no call_timeout of their own."`
-	AcquireTimeout time.Duration `yaml:"acquire_timeout" default:"60s" min:"1ms" max:"1h" doc:"How long a call waits for a server that is being started or restarted."`
-	StateDir       string        `yaml:"state_dir" doc:"Folder for what outlives a restart: the last lists of each server, open breakers. off keeps nothing; absent is mcp-aggregator in $XDG_STATE_HOME or ~/.local/state."`
-	Watch          bool          `yaml:"watch" default:"true" doc:"Reload when this file changes. SIGHUP and the admin side reload always."`
+	AcquireTimeout time.Duration `yaml:"acquire_timeout" restart:"yes" default:"60s" min:"1ms" max:"1h" doc:"How long a call waits for a server that is being started or restarted."`
+	StateDir       string        `yaml:"state_dir" restart:"yes" doc:"Folder for what outlives a restart: the last lists of each server, open breakers. off keeps nothing; absent is mcp-aggregator in $XDG_STATE_HOME or ~/.local/state."`
+	Watch          bool          `yaml:"watch" restart:"yes" default:"true" doc:"Reload when this file changes. SIGHUP and the admin side reload always."`
 
-	StartConcurrency int           `yaml:"start_concurrency" default:"8" min:"1" max:"1000" doc:"How many servers are started at the same time."`
-	ListWait         time.Duration `yaml:"list_wait" default:"1.5s" max:"10m" doc:"How long the first list waits for servers that are still starting; later ones arrive as list changes."`
+	StartConcurrency int           `yaml:"start_concurrency" restart:"yes" default:"8" min:"1" max:"1000" doc:"How many servers are started at the same time."`
+	ListWait         time.Duration `yaml:"list_wait" restart:"yes" default:"1.5s" max:"10m" doc:"How long the first list waits for servers that are still starting; later ones arrive as list changes."`
 	Startup          string        `yaml:"startup" default:"open" enum:"open strict" doc:"open serves with the servers that work; strict is ready only when every server has connected."`
 
 	Notes []Problem `yaml:"-"` // what was skipped or changed in a foreign file, worth showing but no reason to stop
@@ -262,5 +262,5 @@ type Limits struct {
 // Log says what is logged on standard error.
 type Log struct {
 	Level  string `yaml:"level" default:"info" enum:"debug info warn error" doc:"Least severe level that is logged."`
-	Format string `yaml:"format" default:"text" enum:"text json" doc:"text for people, json for machines."`
+	Format string `yaml:"format" restart:"yes" default:"text" enum:"text json" doc:"text for people, json for machines."`
 }

@@ -21,6 +21,7 @@ import (
 //	enum     the choices; "alias" adds other spellings, as other=choice
 //	without  keys that a section does not have here, though its struct does
 //	short    the key that a plain value stands for in the place of a section
+//	restart  "yes" if a running aggregator cannot take up a change, with all that is below it
 //	env      a further variable that overrides it, besides the one named after its path
 //	unit     what a bare number in that variable counts, such as 1ms
 //	for      the server types it has a meaning for; absent means all
@@ -31,6 +32,7 @@ type field struct {
 	min, max      string
 	short         string
 	env, unit     string
+	restart       bool
 	enum          []string
 	alias         map[string]string // other spelling → choice
 	spellings     []string          // the keys of alias in the order of the tag
@@ -90,7 +92,7 @@ func fieldsOf(t reflect.Type, index []int) []field {
 func newField(sf reflect.StructField, key string, index []int) field {
 	tag := sf.Tag.Get
 	f := field{key: key, doc: tag("doc"), def: tag("default"), each: tag("each"), min: tag("min"), max: tag("max"),
-		short: tag("short"), env: tag("env"), unit: tag("unit"), enum: strings.Fields(tag("enum")), types: strings.Fields(tag("for")), alias: map[string]string{}, index: index}
+		short: tag("short"), env: tag("env"), unit: tag("unit"), restart: tag("restart") != "", enum: strings.Fields(tag("enum")), types: strings.Fields(tag("for")), alias: map[string]string{}, index: index}
 	for _, a := range strings.Fields(tag("alias")) {
 		from, to, _ := strings.Cut(a, "=")
 		f.alias[from] = to
