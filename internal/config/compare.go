@@ -1,6 +1,10 @@
 package config
 
-import "reflect"
+import (
+	"os"
+	"reflect"
+	"strings"
+)
 
 // Compare names the settings outside servers that differ, in the order of the documentation:
 // those that a running aggregator takes up, and those that need a restart.
@@ -45,4 +49,31 @@ func keep(fields []field, restart bool, old, into reflect.Value) {
 			b.Set(a)
 		}
 	}
+}
+
+// WithServers returns a copy of c with other servers: those of a text {"servers": {...}}, in YAML or JSON. The text
+// may hold nothing else. Relative paths in it begin at the folder of c. The error is *Problems; name stands for the
+// text in them.
+func (c *Config) WithServers(name string, src []byte, env Env) (*Config, error) {
+	if env == nil {
+		env = os.LookupEnv
+	}
+	l := &loader{file: name, env: env, dir: folder(c.Path), meant: map[string]bool{}}
+	out := *c
+	out.Servers, out.Notes = nil, nil
+	if src, ok := l.checkText(src); ok {
+		root := l.load(src, &out)
+		live, restart := Compare(c, &out)
+		for _, path := range append(live, restart...) {
+			first, _, _ := strings.Cut(path, ".")
+			l.fail(orPlace(root.get(first)), path, "only servers can be set here")
+		}
+		l.across(&out, root)
+	}
+	if len(l.problems) > 0 {
+		ps := Problems(sorted(l.problems))
+		return nil, &ps
+	}
+	out.Notes = sorted(l.notes)
+	return &out, nil
 }

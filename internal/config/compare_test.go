@@ -1,7 +1,9 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,5 +29,27 @@ func TestCompareTellsWhatNeedsARestart(t *testing.T) {
 	}
 	if live, restart := config.Compare(now, now); live != nil || restart != nil {
 		t.Errorf("equal ones differ: %v %v", live, restart)
+	}
+}
+
+func TestWithServersReplacesServersAndNothingElse(t *testing.T) {
+	c := parse(t, "{servers: {a: {builtin: notes}}, call_timeout: 3s, queues: {q: {slots: 2}}}", env)
+	now, err := c.WithServers("request", []byte(`{"servers": {"b": {"builtin": "everything", "queue": "q"}}}`), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(now.Servers) != 1 || now.Servers[0].Name != "b" || now.Servers[0].CallTimeout != 3*time.Second || len(c.Servers) != 1 || c.Servers[0].Name != "a" {
+		t.Errorf("servers are %v, those before %v", now.Servers, c.Servers)
+	}
+	for src, want := range map[string]string{
+		`{"servers": {"b": {"builtin": "no"}}}`:                  `request:1:31: servers.b.builtin: expected everything or notes; got "no"`,
+		`{"servers": {"b": {"builtin": "notes", "queue": "z"}}}`: `request:1:49: servers.b.queue: there is no queue "z"`,
+		"servers: {b: {builtin: notes}}\nlog: {level: debug}":    `request:2:6: log.level: only servers can be set here`,
+		"": `request:1:1: the file is empty`,
+		`{"mcpServers": {"b": {"command": "x"}}, "servers": {"a": {"url": "x"}}}`: `request:`,
+	} {
+		if _, err := c.WithServers("request", []byte(src), env); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v\nwant %s…", src, err, want)
+		}
 	}
 }
