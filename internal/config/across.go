@@ -33,6 +33,9 @@ func (l *loader) across(c *Config, root *node) {
 	if c.Retry.Base > c.Retry.MaxDelay {
 		l.fail(orPlace(root.get("retry").get("base")), "retry.base", "is longer than retry.max_delay (%v)", c.Retry.MaxDelay)
 	}
+	if c.StateDir != "" && c.StateDir != "off" {
+		c.StateDir = l.absolute(c.StateDir)
+	}
 	l.admin(c, root.get("admin"))
 }
 
