@@ -2,7 +2,6 @@ package downstream
 
 import (
 	"errors"
-	"strconv"
 
 	"mcp-aggregator/internal/fault"
 	"mcp-aggregator/internal/wire"
@@ -14,11 +13,7 @@ var errStopping = fault.Of(fault.ShuttingDown, "", "the aggregator is stopping")
 // rpcError makes a failure of our own into the error to answer: what happened, what
 // to do next, and the same for machines in data.
 func rpcError(f *fault.Error) *wire.RPCError {
-	rule := f.Kind.Rule()
-	data := wire.AppendQuote([]byte(`{"code":`), rule.Code)
-	data = strconv.AppendBool(append(data, `,"retryable":`...), rule.Retryable)
-	data = append(data, '}')
-	return &wire.RPCError{Code: rule.RPC, Message: f.Error() + "; " + rule.Hint, Data: data}
+	return &wire.RPCError{Code: f.Kind.Rule().RPC, Message: f.Sentence(), Data: f.Describe()}
 }
 
 // scanError makes a message that could not be read into the error to answer and the

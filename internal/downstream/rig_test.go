@@ -19,6 +19,7 @@ import (
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/downstream"
 	"mcp-aggregator/internal/router"
+	"mcp-aggregator/internal/upstream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(lastly{m}) }
@@ -48,7 +49,8 @@ func newBare(t testing.TB, in catalog.Input, change ...func(*config.Config)) *ba
 		f(cfg)
 	}
 	b := &bare{cfg: cfg}
-	b.rt = router.New(router.Options{Identity: bridge.NewIdentity("mcp-aggregator", "9.9.9")}, b.generation(in))
+	nothing := upstream.New(upstream.Options{Limits: cfg.Limits}) // knows no server
+	b.rt = router.New(router.Options{Upstreams: nothing, Identity: bridge.NewIdentity("mcp-aggregator", "9.9.9")}, b.generation(in))
 	b.rt.MarkReady()
 	b.Server = downstream.New(b.rt, downstream.Options{Config: cfg, Version: "9.9.9"})
 	return b

@@ -70,6 +70,7 @@ func (s *Server) endSession(sess *Session, cause error) {
 	}
 	s.sessions.remove(sess.id)
 	s.router.SetLevel(sess.id, "")
+	s.router.EndSession(sess.id)
 	subscribed := sess.subscribed()
 	s.audience.leave(sess, subscribed)
 	if len(subscribed) > 0 {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 )
 
@@ -33,45 +32,9 @@ const (
 	ShuttingDown             // we are stopping
 )
 
-// Rule says what a kind means for those who must react to it.
-type Rule struct {
-	Code      string // machine-readable word, part of the interface
-	Retryable bool   // repeating the call later can succeed, and cannot execute it twice
-	RPC       int    // JSON-RPC code when the failure is answered as a protocol error
-	HTTP      int    // status of the REST interface
-	Hint      string // what the reader of the message can do next
-}
-
-var rules = [...]Rule{
-	Internal:     {"internal", false, -32603, http.StatusInternalServerError, "this is a defect of the aggregator; its log says more"},
-	Cancelled:    {"cancelled", false, -32603, 499, "the call was cancelled"},
-	Timeout:      {"timeout", false, -32603, http.StatusGatewayTimeout, "try a smaller request or raise call_timeout"},
-	Unreachable:  {"unreachable", true, -32603, http.StatusServiceUnavailable, "the server has not seen the call; try again later"},
-	Lost:         {"lost", false, -32603, http.StatusBadGateway, "the call may have been executed; check before repeating it"},
-	Protocol:     {"protocol", false, -32603, http.StatusBadGateway, "the server answered something that is not MCP; the call may have been executed"},
-	Rejected:     {"rejected", false, -32603, http.StatusBadGateway, "the server refused the call"},
-	RateLimited:  {"rate_limited", true, -32603, http.StatusTooManyRequests, "wait before the next call"},
-	Unauthorized: {"unauthorized", false, -32603, http.StatusBadGateway, "the server wants other credentials; check its headers or bearer_token"},
-	Denied:       {"denied", false, -32603, http.StatusForbidden, "ask for a grant"},
-	NotFound:     {"not_found", false, -32602, http.StatusNotFound, "list what is available"},
-	Overloaded:   {"overloaded", true, -32603, http.StatusServiceUnavailable, "try again later"},
-	CircuitOpen:  {"circuit_open", true, -32603, http.StatusServiceUnavailable, "the tool failed repeatedly and rests; try again later"},
-	ShuttingDown: {"shutting_down", true, -32603, http.StatusServiceUnavailable, "connect again"},
-}
-
-// Rule returns what the kind means.
-func (k Kind) Rule() Rule {
-	if int(k) >= len(rules) {
-		k = Internal
-	}
-	return rules[k]
-}
-
-// String returns the kind's code word.
-func (k Kind) String() string { return k.Rule().Code }
-
 // Codes that say more than a kind: a call found no connection to its server. Errors
-// with one of them have sent nothing.
+// with one of them have sent nothing, have done their waiting, and say nothing about
+// the tool.
 const (
 	CodeRestartInProgress = "mcp_restart_in_progress" // the wait for a start or restart was too long
 	CodeRestartFailed     = "mcp_restart_failed"      // the last attempt failed; others follow in the background
@@ -88,14 +51,8 @@ type Error struct {
 	Code       string        // one of the codes above in place of the kind's code word, or ""
 	Attempts   int           // how often the call was tried, 0 if nobody counted
 	Conn       int64         // number of the connection that was lost with the call, 0 if none was
+	Safe       bool          // executing the call twice does no harm
 	Err        error         // the cause, for logs; may be nil
-}
-
-func (e *Error) Error() string {
-	if e.Server == "" {
-		return e.Reason
-	}
-	return fmt.Sprintf("server %q: %s", e.Server, e.Reason)
 }
 
 func (e *Error) Unwrap() error { return e.Err }

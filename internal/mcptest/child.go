@@ -23,8 +23,16 @@ func (c Children) Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// childLife bounds the life of a child whose test died without ending it.
-const childLife = 5 * time.Minute
+// childLife bounds the life of a child whose test died without ending it. The
+// variable childLifeEnv holds another bound.
+const (
+	childLife    = 5 * time.Minute
+	childLifeEnv = "MCPTEST_CHILD_LIFE"
+)
+
+// ownChildren are the programs of this package. They exist in every test binary
+// that hands over its tests.
+var ownChildren = Children{}
 
 // RunIfChild runs the child the environment asks for and exits. In the process
 // that runs the tests it returns at once.
@@ -35,10 +43,17 @@ func (c Children) RunIfChild() {
 	}
 	run := c[name]
 	if run == nil {
+		run = ownChildren[name]
+	}
+	if run == nil {
 		fmt.Fprintf(os.Stderr, "no child is called %q\n", name)
 		os.Exit(2)
 	}
-	time.AfterFunc(childLife, func() { os.Exit(1) })
+	life, err := time.ParseDuration(os.Getenv(childLifeEnv))
+	if err != nil {
+		life = childLife
+	}
+	time.AfterFunc(life, func() { os.Exit(1) })
 	run()
 	os.Exit(0)
 }

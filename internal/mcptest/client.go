@@ -27,6 +27,7 @@ type Options struct {
 	Version      string      // asked for; default the era's newest
 	Capabilities string      // declared by the client; default {}
 	Header       http.Header // added to every HTTP request
+	Own          bool        // connections of its own, not those of http.DefaultTransport
 
 	// OnRequest answers a request of the server with a whole message.
 	OnRequest func(q *Request) string
@@ -56,7 +57,12 @@ type transport interface {
 // ConnectHTTP opens a client of a Streamable HTTP endpoint.
 func ConnectHTTP(ctx context.Context, url string, era Era, opts *Options) (*Client, error) {
 	opts = opts.orDefault(era)
-	return open(ctx, &httpTransport{url: url, opts: opts, era: era}, era, opts)
+	t := &httpTransport{url: url, opts: opts, era: era}
+	if opts.Own {
+		// Closing idle connections of a shared transport also ends dials of others.
+		t.http.Transport = &http.Transport{MaxIdleConnsPerHost: 100}
+	}
+	return open(ctx, t, era, opts)
 }
 
 func (o *Options) orDefault(era Era) *Options {

@@ -7,13 +7,17 @@
 // [ConnectSDK] bring up peers of the official SDK, an implementation that shares
 // no code with the product.
 //
+// [Chaos] is a server that works and misbehaves on request, as a child or on HTTP;
+// what it executes stands in a [Ledger], which outlives it. A [Site] is an HTTP server
+// that goes down and comes back, a [Cable] a way to a server that fails and heals.
+//
 // Nothing here imports the product, so any package may use it in its tests.
 //
 // # Concurrency
 //
 // Raw and Client are safe for concurrent use. Raw answers every request in its
 // own goroutine, which ends with the request's connection; [Raw.Serve] waits for
-// them. A Client over pipes owns one reader goroutine, ended by Close.
+// them. A Cable and a Site own goroutines that Close and Down end. A Client over pipes owns one reader goroutine, ended by Close.
 package mcptest
 
 import (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,8 @@ type Raw struct {
 	EventStream bool // HTTP: answer with an event stream even if there is one message only
 	Stateless   bool // HTTP: give out no session ids
 	NoStream    bool // HTTP: refuse the GET stream with 405
+	AdmitFirst  bool // HTTP: Answer is not asked about requests of an unknown session
+	Unrecorded  bool // keep no requests, so that a long run does not fill the memory
 
 	// Answer, if set, may answer any request in any way; nil is the usual one.
 	Answer func(*Request) *Answer
@@ -59,6 +62,10 @@ type Answer struct {
 	Hold   <-chan struct{} // nothing is sent before it is closed
 	Silent bool            // nothing is ever sent; the request stays open
 	Close  bool            // the connection is dropped: HTTP hangs up, pipes end
+	Reset  bool            // over HTTP: the connection is reset
+
+	// Write, on pipes, writes anything in place of the response, while nobody else writes.
+	Write func(io.Writer) error
 
 	HTTP *HTTPAnswer // over HTTP: this, and no MCP at all
 }
@@ -121,7 +128,9 @@ func (r *Raw) ForgetSessions() {
 func (r *Raw) record(q *Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.requests = append(r.requests, q)
+	if !r.Unrecorded {
+		r.requests = append(r.requests, q)
+	}
 	if r.arrived != nil {
 		close(r.arrived)
 		r.arrived = nil
@@ -139,7 +148,7 @@ func (r *Raw) respond(q *Request) Answer {
 			a = *scripted
 		}
 	}
-	if a.Whole != "" || a.Silent || a.HTTP != nil {
+	if a.Whole != "" || a.Silent || a.HTTP != nil || a.Write != nil {
 		return a
 	}
 	if a.Result == "" && a.Error == "" {

@@ -33,12 +33,18 @@ func (r *Raw) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	q.Header = req.Header
 	r.record(q)
+	r.mu.Lock()
+	admitFirst := r.AdmitFirst
+	r.mu.Unlock()
+	if admitFirst && !r.admit(w, q) {
+		return
+	}
 	a := r.respond(q)
 	if a.HTTP != nil {
 		a.HTTP.write(w)
 		return
 	}
-	if !r.admit(w, q) {
+	if !admitFirst && !r.admit(w, q) {
 		return
 	}
 	switch {
@@ -112,6 +118,9 @@ func decodeHeader(v string) (string, error) {
 
 func (r *Raw) answerHTTP(w http.ResponseWriter, req *http.Request, q *Request, a Answer) {
 	ctx := req.Context()
+	if a.Reset {
+		reset(w)
+	}
 	if a.Close {
 		panic(http.ErrAbortHandler)
 	}
@@ -145,6 +154,14 @@ func (r *Raw) answerHTTP(w http.ResponseWriter, req *http.Request, q *Request, a
 			return
 		}
 	}
+}
+
+// reset ends the connection of a request with a TCP reset, and the handler.
+func reset(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		abort(conn)
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // messages returns everything to send, in order.

@@ -115,7 +115,7 @@ func (p *pipes) end(id string) {
 
 func (p *pipes) answer(ctx context.Context, q *Request) {
 	a := p.raw.respond(q)
-	if a.Close {
+	if a.Close || a.Reset {
 		p.cancel(ErrClosed)
 		return
 	}
@@ -124,6 +124,12 @@ func (p *pipes) answer(ctx context.Context, q *Request) {
 	}
 	if q.Method == "subscriptions/listen" && q.Era == Modern && a.Error == "" {
 		_ = p.raw.listen(ctx, q, p.send)
+		return
+	}
+	if a.Write != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		_ = a.Write(p.out)
 		return
 	}
 	for _, msg := range a.messages() {

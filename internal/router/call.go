@@ -3,7 +3,9 @@ package router
 import (
 	"context"
 	"net/http"
+	"time"
 
+	"mcp-aggregator/internal/breaker"
 	"mcp-aggregator/internal/bridge"
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
@@ -48,6 +50,57 @@ type Call struct {
 
 	target             // set by resolve
 	meta   bridge.Meta // of Params
+
+	// Of this call alone, and so in the copy that the stages pass on.
+	began    time.Time            // when observe saw it
+	server   *config.Server       // the settings of Server; nil if the configuration has none
+	override *config.ToolOverride // those of the tool; nil if it has none
+	ticket   breaker.Ticket       // what the breaker has let it through with
+	conn     upstream.Conn        // lent by acquire, for one attempt
+	spent    time.Duration        // what earlier attempts and pauses took of the time the call has
+	progress func()               // told of each progress notification; nil: nobody cares
+	mute     bool                 // the client has not asked for progress
+	standsIn bool                 // for another tool, as its fallback
+}
+
+// config is the configuration that the call runs under.
+func (c *Call) config() *config.Config {
+	if c.Gen.Config == nil {
+		return defaults
+	}
+	return c.Gen.Config
+}
+
+var defaults = config.Default()
+
+// aim directs the call.
+func (c *Call) aim(t target) {
+	c.target = t
+	c.server = c.Gen.Servers[t.Server]
+	c.override = nil
+	if c.server != nil && len(c.server.ToolOverrides) > 0 && c.Method == "tools/call" {
+		c.override = c.server.ToolOverrides[t.Name]
+	}
+}
+
+// tool is the server's own name of the tool that is called, "" if none is.
+func (c *Call) tool() string {
+	if c.Method != "tools/call" {
+		return ""
+	}
+	return c.Name
+}
+
+// safe reports whether executing the call twice does no harm: what a tool says of
+// itself counts unless the configuration knows better; the other methods only read.
+func (c *Call) safe() bool {
+	switch {
+	case c.Method != "tools/call":
+		return true
+	case c.override != nil && c.override.Idempotent != nil:
+		return *c.override.Idempotent
+	}
+	return c.Entry.ReadOnly || c.Entry.Idempotent
 }
 
 // target is where a call goes.
@@ -62,6 +115,8 @@ type target struct {
 type Reply struct {
 	Result wire.Value
 	Err    *wire.RPCError
+
+	ToolError bool // the result says that the tool has failed
 
 	// Release gives the buffer under Result back once it has been written; nil if
 	// there is nothing to give back.

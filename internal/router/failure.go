@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"errors"
 
 	"mcp-aggregator/internal/fault"
@@ -17,16 +18,13 @@ func (r *Router) failure(c *Call, err error) Reply {
 	}
 	var f *fault.Error
 	if !errors.As(err, &f) {
-		f = &fault.Error{Kind: fault.KindOf(err), Reason: fault.KindOf(err).Rule().Hint}
+		f = &fault.Error{Kind: fault.KindOf(err), Reason: "the call failed", Err: err}
 	}
 	if c.Method == "tools/call" && f.Kind != fault.Cancelled && f.Kind != fault.NotFound {
-		return Reply{Result: wire.Value{Raw: toolError(c.Era, f)}}
+		return Reply{Result: wire.Value{Raw: toolError(c.Era, f)}, ToolError: true}
 	}
-	return Reply{Err: &wire.RPCError{Code: f.Kind.Rule().RPC, Message: sentence(f), Data: describe(f)}}
+	return Reply{Err: &wire.RPCError{Code: f.Kind.Rule().RPC, Message: f.Sentence(), Data: f.Describe()}}
 }
-
-// sentence says what happened, where, and what to do next.
-func sentence(f *fault.Error) string { return f.Error() + "; " + f.Kind.Rule().Hint }
 
 // toolError is a tools/call result with isError.
 func toolError(era wire.Era, f *fault.Error) []byte {
@@ -35,27 +33,18 @@ func toolError(era wire.Era, f *fault.Error) []byte {
 		b = append(b, `"resultType":"complete",`...)
 	}
 	b = append(b, `"content":[{"type":"text","text":`...)
-	b = wire.AppendQuote(b, sentence(f))
+	b = wire.AppendQuote(b, f.Sentence())
 	b = append(b, `}],"isError":true,"_meta":{"mcp-aggregator/error":`...)
-	b = append(b, describe(f)...)
+	b = append(b, f.Describe()...)
 	return append(b, `}}`...)
 }
 
-// describe is the machine-readable form of a failure.
-func describe(f *fault.Error) []byte {
-	rule := f.Kind.Rule()
-	b := wire.AppendQuote([]byte(`{"code":`), rule.Code)
-	b = append(b, `,"retryable":`...)
-	if rule.Retryable {
-		b = append(b, `true`...)
-	} else {
-		b = append(b, `false`...)
+// ending is the error of a wait that ctx has ended.
+func ending(ctx context.Context, c *Call, what string) *fault.Error {
+	cause := context.Cause(ctx)
+	f := fault.Of(fault.KindOf(cause), c.Server, "%s: %w", what, cause)
+	if f.Kind == fault.Internal {
+		f.Kind = fault.Cancelled
 	}
-	if f.Server != "" {
-		b = wire.AppendQuote(append(b, `,"server":`...), f.Server)
-	}
-	if f.Tool != "" {
-		b = wire.AppendQuote(append(b, `,"tool":`...), f.Tool)
-	}
-	return append(b, '}')
+	return f
 }

@@ -1,14 +1,11 @@
 package router
 
 import (
-	"log/slog"
 	"strings"
 
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/wire"
 )
-
-const levelCall = slog.LevelDebug
 
 // lookup finds the target of a call, or the *wire.RPCError to answer. A name that a
 // filter hides gets the same answer as one that does not exist.

@@ -8,8 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"mcp-aggregator/internal/breaker"
 	"mcp-aggregator/internal/bridge"
+	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/fault"
+	"mcp-aggregator/internal/limit"
 	"mcp-aggregator/internal/upstream"
 )
 
@@ -18,7 +21,13 @@ type Router struct {
 	upstreams *upstream.Set
 	identity  bridge.Identity
 	log       *slog.Logger
+	watch     Watch
 	handle    Handler
+
+	breakers *breaker.Set
+	queues   *limit.Queues
+	rates    *limit.Rates
+	budget   *limit.Budget
 
 	gen       atomic.Pointer[Generation]
 	news      atomic.Pointer[chan struct{}] // closed and replaced when gen is
@@ -34,6 +43,10 @@ type Options struct {
 	Upstreams *upstream.Set
 	Identity  bridge.Identity
 	Log       *slog.Logger // nil discards
+	Watch     Watch
+
+	Breakers *breaker.Set  // nil: the router has its own
+	Queues   *limit.Queues // the same
 }
 
 // New returns a router that serves the given generation until Publish replaces it.
@@ -41,7 +54,19 @@ func New(o Options, first *Generation) *Router {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Router{upstreams: o.Upstreams, identity: o.Identity, log: o.Log, ready: make(chan struct{})}
+	r := &Router{
+		upstreams: o.Upstreams, identity: o.Identity, log: o.Log, watch: o.Watch, ready: make(chan struct{}),
+		breakers: o.Breakers, queues: o.Queues, rates: limit.NewRates(), budget: limit.NewBudget(),
+	}
+	if r.breakers == nil {
+		r.breakers = breaker.New(nil)
+	}
+	if r.queues == nil {
+		r.queues = limit.NewQueues()
+	}
+	if first.Config != nil {
+		r.Configure(first.Config)
+	}
 	r.gen.Store(first)
 	r.news.Store(new(make(chan struct{})))
 	stages := r.stages()
@@ -51,6 +76,26 @@ func New(o Options, first *Generation) *Router {
 	}
 	r.handle = h
 	return r
+}
+
+// Configure changes what calls share: the settings of breakers, the queues, and which
+// servers there are to count for. What is in force stays: open breakers, callers in
+// queues, counted calls. Everything else of the configuration comes with generations.
+func (r *Router) Configure(c *config.Config) {
+	r.breakers.Configure(breaker.Settings{Failures: c.Breaker.Failures, Cooldown: c.Breaker.Cooldown, HalfOpen: c.Breaker.HalfOpen})
+	names := make(map[string]bool, len(c.Servers))
+	for _, s := range c.Servers {
+		names[s.Name] = true
+	}
+	known := func(server string) bool { return names[server] }
+	r.breakers.Keep(func(server string) bool { return c.Breaker.Enabled && names[server] })
+	r.rates.Keep(known)
+	r.budget.Keep(known)
+	queues := make(map[string]limit.Settings, len(c.Queues))
+	for name, q := range c.Queues {
+		queues[name] = limit.Settings{Slots: q.Slots, Waiting: q.Waiting, Timeout: q.Timeout}
+	}
+	r.queues.Apply(queues)
 }
 
 // Identity is how the aggregator introduces itself.
@@ -78,8 +123,11 @@ func (r *Router) Ready(ctx context.Context) {
 	}
 }
 
-// isReady reports whether the first lists are complete.
-func (r *Router) isReady() bool {
+// EndSession ends what upstreams hold for a session of a client alone. It does not wait.
+func (r *Router) EndSession(session string) { r.upstreams.EndSession(session) }
+
+// IsReady reports whether Ready would return at once.
+func (r *Router) IsReady() bool {
 	select {
 	case <-r.ready:
 		return true

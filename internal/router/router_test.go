@@ -23,7 +23,7 @@ import (
 
 // newRouter routes to two built-in servers: demo, of which one tool is hidden, and
 // notes.
-func newRouter(t *testing.T, change func(*config.Server)) *router.Router {
+func newRouter(t testing.TB, change func(*config.Server)) *router.Router {
 	t.Helper()
 	demo := config.DefaultServer("demo")
 	demo.Type, demo.Builtin = config.TypeBuiltin, "everything"
@@ -214,7 +214,7 @@ func TestCallsWaitForAServerThatIsStartingAndLearnWhyOneIsNot(t *testing.T) {
 	}
 	<-set.Settled()
 	got := call(t, t.Context(), r, wire.Legacy, "tools/call", `{"name":"missing__x"}`)
-	if !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "no-such-command-anywhere") || !strings.Contains(got, `"code":"unreachable"`) {
+	if !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "no-such-command-anywhere") || !strings.Contains(got, `"code":"mcp_restart_failed","kind":"unreachable"`) {
 		t.Errorf("the one that cannot start: %s", got)
 	}
 	if got := call(t, t.Context(), r, wire.Legacy, "tools/call", `{"name":"slow__nope"}`); got != "error -32602 Unknown tool: slow__nope " {

@@ -10,27 +10,22 @@ import (
 	"mcp-aggregator/internal/wire"
 )
 
-// send is the end of the path: it borrows a connection to the target and translates
-// between the client's era and the connection's.
+// send is the end of the path: it translates between the client's era and that of the
+// connection, and waits for the answer.
 func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
-	var reply Reply
-	err := r.upstreams.Use(ctx, c.Server, c.Session, func(conn upstream.Conn) error {
-		info := conn.Info()
-		hop := bridge.Hop{Client: c.Era, Upstream: info.Era, ID: upstream.NextID(), LogLevel: c.LogLevel}
-		req := upstream.Request{ID: hop.ID, Method: c.Method, Name: c.Name, Events: c.events()}
-		req.Params = r.identity.ParamEdits(hop, c.Params, c.meta)
-		if len(c.edits) > 0 {
-			req.Params = req.Params.With(c.edits...)
-		}
-		req.Header = c.headers(info.Era)
-		answer, err := conn.Call(ctx, &req)
-		if err != nil {
-			return err
-		}
-		reply, err = r.answer(c, info.Era, &answer)
-		return err
-	})
-	return reply, err
+	info := c.conn.Info()
+	hop := bridge.Hop{Client: c.Era, Upstream: info.Era, ID: upstream.NextID(), LogLevel: c.LogLevel}
+	req := upstream.Request{ID: hop.ID, Method: c.Method, Name: c.Name, Events: c.events()}
+	req.Params = r.identity.ParamEdits(hop, c.Params, c.meta)
+	if len(c.edits) > 0 {
+		req.Params = req.Params.With(c.edits...)
+	}
+	req.Header = c.headers(info.Era)
+	answer, err := c.conn.Call(ctx, &req)
+	if err != nil {
+		return Reply{}, err
+	}
+	return r.answer(c, info.Era, &answer)
 }
 
 // answer makes the upstream's answer fit for the client.
@@ -43,6 +38,10 @@ func (r *Router) answer(c *Call, era wire.Era, a *upstream.Reply) (Reply, error)
 		return Reply{}, fault.Of(fault.Rejected, c.Server, "it asks for input of the user in a way that clients of revision %s and older do not know", wire.V20251125)
 	}
 	reply := Reply{Result: r.identity.ResultEdits(c.Method, c.Era, era, &a.Result)}
+	if c.Method == "tools/call" {
+		failed := a.Result.Field("isError")
+		reply.ToolError = failed.OK() && string(failed.Of(a.Result.Raw)) == "true"
+	}
 	if a.Pooled() {
 		kept := *a
 		reply.Release = kept.Release
@@ -67,8 +66,8 @@ func translateError(c *Call, era wire.Era, e *wire.RPCError) *wire.RPCError {
 // events returns the sink for what the upstream says during the call: its progress
 // gets the client's own token back, its log messages pass the client's level.
 func (c *Call) events() func(upstream.Event) {
-	sink, token := c.Events, c.meta.ProgressToken
-	if sink == nil {
+	sink, token, progress, mute := c.Events, c.meta.ProgressToken, c.progress, c.mute
+	if sink == nil && progress == nil {
 		return nil
 	}
 	return func(ev upstream.Event) {
@@ -76,7 +75,10 @@ func (c *Call) events() func(upstream.Event) {
 		case ev.ID != nil:
 			return // a request of the upstream: its connection has refused it
 		case ev.Method == "notifications/progress":
-			if token == nil {
+			if progress != nil {
+				progress()
+			}
+			if token == nil || sink == nil || mute {
 				return
 			}
 			ev.Params = bridge.ProgressEdits(ev.Params, token).Bytes()
@@ -85,7 +87,9 @@ func (c *Call) events() func(upstream.Event) {
 				return
 			}
 		}
-		sink(ev)
+		if sink != nil {
+			sink(ev)
+		}
 	}
 }
 
@@ -93,7 +97,7 @@ func (c *Call) events() func(upstream.Event) {
 // headers that the configuration allows by name, and on a modern hop the parameters
 // that the tool wants to see as headers.
 func (c *Call) headers(era wire.Era) http.Header {
-	s := c.Gen.Servers[c.Server]
+	s := c.server
 	modern := era == wire.Modern && len(c.Entry.Headers) > 0
 	if !modern && (s == nil || len(s.ForwardHeaders) == 0 || c.Header == nil) {
 		return nil

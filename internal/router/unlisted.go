@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/fault"
 	"mcp-aggregator/internal/upstream"
 )
@@ -31,6 +32,20 @@ func (c *Call) unlisted() string {
 		return ""
 	}
 	return best
+}
+
+// aimUnlisted directs a call to a tool of a server that has not told its tools, if the
+// configuration knows the tool: there may be others to call in its place.
+func (c *Call) aimUnlisted(server string) {
+	prefix := server
+	if p := c.Gen.Servers[server].Prefix; p != nil {
+		prefix = *p
+	}
+	name, _ := stringAt(c.Params.Raw, c.Params.Field("name"))
+	own := strings.TrimPrefix(name, prefix+"__")
+	if c.Method == "tools/call" && c.Gen.Servers[server].ToolOverrides[own] != nil {
+		c.aim(target{Server: server, Name: own, Entry: &catalog.Entry{Kind: catalog.Tools, Server: server, Name: own}})
+	}
 }
 
 // listingGrace is how long a server that has just connected has to be listed.

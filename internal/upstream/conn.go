@@ -5,9 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/wire"
 )
@@ -106,8 +108,22 @@ type Options struct {
 	// StartConcurrency is how many server processes start at the same time, 8 if 0.
 	StartConcurrency int
 
+	// AcquireTimeout is how long Use waits for a server that is being started or
+	// restarted, 60 s if 0.
+	AcquireTimeout time.Duration
+
 	// Notify receives the notices of all servers. It must not block.
 	Notify func(Notice)
+
+	// Recovered is told that a server works again that had been lost, could not be
+	// connected or did not answer probes. It must not block.
+	Recovered func(server string)
+
+	// Recall returns what a server offered when it was last seen, perhaps by another
+	// process; nil if nothing is known. Keep stores it for that. Both may be nil; Keep
+	// is not called for one server by several goroutines at once.
+	Recall func(*config.Server) *catalog.Kept
+	Keep   func(*config.Server, *catalog.Kept)
 }
 
 var lastID atomic.Int64

@@ -62,9 +62,9 @@ const (
 	proven
 )
 
-// dial connects: transport, then handshake, all within init_timeout.
-func (d *dialer) dial(ctx context.Context) (transport, error) {
-	limit := cmp.Or(d.server.InitTimeout, defaultInit)
+// dial connects: transport, then handshake, all within limit, which is at most
+// init_timeout.
+func (d *dialer) dial(ctx context.Context, limit time.Duration) (transport, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooSlow)
 	defer cancel()
 	a := &attempt{dialer: d}
@@ -75,18 +75,49 @@ func (d *dialer) dial(ctx context.Context) (transport, error) {
 		}
 	}()
 	if err := a.run(ctx); err != nil {
+		err = a.death(ctx, err)
 		d.tail = nil
 		if p, ok := a.t.(processTransport); ok {
 			d.tail = p.stderrTail()
 		}
 		if errors.Is(context.Cause(ctx), errTooSlow) && !final(err) {
 			err = &fault.Error{Kind: fault.Timeout, Server: d.server.Name, Err: err,
-				Reason: fmt.Sprintf("did not %s within %v (init_timeout)%s%s", a.doing, limit, skippedOutput(a.t), lastWords(d.tail))}
+				Reason: fmt.Sprintf("did not %s within %v%s%s%s", a.doing, limit, d.nameLimit(limit), skippedOutput(a.t), lastWords(d.tail))}
 		}
 		return nil, d.withRemedy(err)
 	}
 	done = true
 	return a.t, nil
+}
+
+// death words the end of a process that ended instead of answering. It shows in ways
+// that depend on who notices first: the writer a broken pipe, the reader the end of
+// the output. What counts is how the process ended, which is known a moment later.
+func (a *attempt) death(ctx context.Context, err error) error {
+	_, local := a.t.(processTransport)
+	if kind := fault.KindOf(err); !local || kind != fault.Lost && kind != fault.Unreachable {
+		return err
+	}
+	select {
+	case <-a.t.Done():
+	case <-time.After(deathGrace):
+		return err
+	case <-ctx.Done():
+		return err
+	}
+	return &fault.Error{Kind: fault.Unreachable, Server: a.server.Name, Err: err,
+		Reason: fmt.Sprintf("did not %s: %v", a.doing, a.t.Err())}
+}
+
+// deathGrace is how long it may take to learn how a process has ended.
+const deathGrace = exitGrace + 2*outputGrace
+
+// nameLimit names the setting that a person can change.
+func (d *dialer) nameLimit(limit time.Duration) string {
+	if limit < cmp.Or(d.server.InitTimeout, defaultInit) {
+		return ""
+	}
+	return " (init_timeout)"
 }
 
 // defaultInit is init_timeout where the configuration does not say.

@@ -12,13 +12,17 @@
 //
 // An owner is one goroutine, and the only writer of its phase:
 //
-//	dialing → ready → lost → waiting → dialing …, closed
+//	idle → dialing → ready → waiting → dialing …, disconnected, closed
 //
 // What others need to know it publishes as immutable values behind atomic pointers;
-// callers never wait for it, except for its first attempt. Goroutines that read
-// lists, follow streams and repeat subscriptions live as long as one connection, and
-// the owner waits for them before it lets go of it. Transports own their readers,
-// and [Conn.Close] waits for those. [Set.Close] waits for everything.
+// callers wait for it only while a connection may come at any moment. What others
+// want of it they leave in flags and orders, and nudge it. Two things have another
+// writer beside it, under a lock of their own: the listing, which Apply recomposes
+// when only its presentation has changed, and the veil in front of a disabled server.
+// Goroutines that read lists, ask probes, follow streams and repeat subscriptions live
+// as long as one connection, and the owner waits for them before it lets go of it.
+// Transports own their readers, and [Conn.Close] waits for those. [Set.Close] waits
+// for everything.
 //
 // Events and notices are delivered on the reader of a connection: their receivers
 // must not block and must not call back into the connection.

@@ -18,13 +18,13 @@ const steadyStream = 10 * time.Second
 
 // openStream implements streamTransport (2025-11-25, transports: Listening for
 // Messages from the Server). It returns nil when ctx or the connection ends.
-func (t *httpConn) openStream(ctx context.Context) error {
+func (t *httpConn) openStream(ctx context.Context, missed func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.life, cancel)()
 	t.flights.watch(1)
 	defer t.flights.watch(-1)
-	for s := (getStream{t: t}); ; {
+	for s := (getStream{t: t, missed: missed}); ; {
 		final, err := s.follow(ctx)
 		switch {
 		case ctx.Err() != nil || t.Err() != nil:
@@ -43,7 +43,9 @@ type getStream struct {
 	t        *httpConn
 	session  *httpSession  // of the last attempt
 	at       eventPosition // in the streams of session
+	opened   bool          // the stream of session was open before
 	worked   bool          // the server offers the stream
+	missed   func()        // what came between two streams of a session is not known
 	failures int           // in a row
 }
 
@@ -75,7 +77,7 @@ func (s *getStream) follow(ctx context.Context) (final bool, err error) {
 		return false, err
 	}
 	if h.session != s.session {
-		s.session = h.session
+		s.session, s.opened = h.session, false
 		s.at.reset()
 	}
 	bound, cancel := h.bound(ctx)
@@ -86,7 +88,12 @@ func (s *getStream) follow(ctx context.Context) (final bool, err error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK && formOf(resp.Header) == formEvents {
-		s.worked = true
+		// A server that numbers its events sends what was missed when it is told the last
+		// number. Of a new session the lists are read anyway.
+		if s.opened && len(s.at.last) == 0 {
+			s.missed()
+		}
+		s.worked, s.opened = true, true
 		return false, s.read(resp)
 	}
 	return s.refused(ctx, h, resp)

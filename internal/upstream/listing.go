@@ -42,6 +42,16 @@ func parseCapabilities(info *Info) (c capabilities) {
 	return c
 }
 
+// announced are the bits of the lists whose changes the server announces.
+func (c *capabilities) announced() (kinds uint32) {
+	for kind, announced := range c.announces {
+		if announced {
+			kinds |= 1 << kind
+		}
+	}
+	return kinds
+}
+
 // A fetched is one list as a server sent it.
 type fetched struct {
 	kind   catalog.Kind
@@ -52,6 +62,7 @@ type fetched struct {
 	retry   bool   // asking again later can bring more
 	absent  bool   // the server does not know this list
 	denied  error  // it wants other credentials; nil if it does not
+	refused bool   // it is no list that could be used, not even in part
 }
 
 // A lister reads one list of a server from the first page to the last.
@@ -60,11 +71,14 @@ type lister struct {
 	opts *Options
 	fetched
 	bytes   int             // of all pages
+	last    []byte          // the entries of the page before, as text
 	cursors map[string]bool // seen before, as raw JSON
 }
 
 // fetch reads a list under the limits on time, pages, entries and bytes. What was
-// read before a limit or an error is kept. Items keep the bytes of the server.
+// read before an error or a limit is kept, except at the limit of pages: a list that
+// reaches it is made up as it is read, so that a thousand pages of it would be no
+// better than none. Items keep the bytes of the server.
 func fetch(ctx context.Context, conn Conn, opts *Options, kind catalog.Kind) fetched {
 	limits := &opts.Limits
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(limits.List, 30*time.Second))
@@ -81,7 +95,7 @@ func fetch(ctx context.Context, conn Conn, opts *Options, kind catalog.Kind) fet
 			l.cut("repeats a cursor, so it would never end; %d entries were read", len(l.defs))
 			return l.fetched
 		case page == cmp.Or(limits.Pages, 1000):
-			l.cut("has more than %d pages (limits.pages); the first %d entries are used", page, len(l.defs))
+			l.refuse("has more than %d pages (limits.pages), as if it never ended; it is not used", page)
 			return l.fetched
 		}
 		cursor = next
@@ -138,11 +152,16 @@ func (l *lister) next(result *wire.Object) ([]byte, bool) {
 // in memory, and notes its entries.
 func (l *lister) keep(array []byte) bool {
 	limits := &l.opts.Limits
+	if len(l.defs) > 0 && len(array) > len("[]") && bytes.Equal(array, l.last) {
+		l.cut("has the same page twice in a row, as if it never ended; %d entries were read", len(l.defs))
+		return false
+	}
 	if l.bytes += len(array); l.bytes > cmp.Or(limits.Answer, 64<<20) {
 		l.cut("is larger than %d bytes (limits.answer); the first %d entries are used", cmp.Or(limits.Answer, 64<<20), len(l.defs))
 		return false
 	}
 	array = bytes.Clone(array)
+	l.last = array
 	most := cmp.Or(limits.Tools, 20000)
 	for e := range wire.Elements(array, wire.Span{Hi: len(array)}) {
 		if len(l.defs) == most {
@@ -171,6 +190,12 @@ func (l *lister) params(cursor []byte) wire.Value {
 
 func (l *lister) fail(problem string, retry bool) {
 	l.problem, l.retry = l.kind.Method()+" "+problem, retry
+}
+
+// refuse is for a list of which even the part that was read makes no sense.
+func (l *lister) refuse(format string, args ...any) {
+	l.cut(format, args...)
+	l.defs, l.refused = nil, true
 }
 
 // cut ends a list at a limit. Asking again would end at the same place.

@@ -60,6 +60,18 @@ func TestListingIsBounded(t *testing.T) {
 		}
 		return r
 	}
+	endlessPage := func() *mcptest.Raw {
+		n := 0
+		r := rawServer()
+		r.Answer = func(q *mcptest.Request) *mcptest.Answer {
+			if q.Method != "tools/list" {
+				return nil
+			}
+			n++
+			return &mcptest.Answer{Result: fmt.Sprintf(`{"tools":[%s],"nextCursor":"c%d"}`, toolDef("t"), n)}
+		}
+		return r
+	}
 	tests := []struct {
 		name    string
 		peer    *mcptest.Raw
@@ -70,11 +82,15 @@ func TestListingIsBounded(t *testing.T) {
 	}{
 		{
 			"endless pages", endless(func(n int) string { return fmt.Sprintf(`"c%d"`, n) }), nil,
-			1000, 1000, "tools/list has more than 1000 pages",
+			0, 1000, "tools/list has more than 1000 pages (limits.pages), as if it never ended; it is not used",
 		},
 		{
 			"the same cursor again", endless(func(n int) string { return fmt.Sprintf(`"c%d"`, n%3) }), nil,
 			4, 4, "tools/list repeats a cursor",
+		},
+		{
+			"the same page again and again", endlessPage(), nil,
+			1, 2, "tools/list has the same page twice in a row",
 		},
 		{
 			"a cursor that is a number", endless(func(n int) string { return "5" }), nil,

@@ -19,7 +19,10 @@ func (o *owner) attend(ctx context.Context, work *sync.WaitGroup, l *liveConn) {
 		return
 	}
 	if st, ok := l.conn.(streamTransport); ok {
-		o.spawn(work, "streaming", func() error { return st.openStream(ctx) })
+		caps := l.caps
+		o.spawn(work, "streaming", func() error {
+			return st.openStream(ctx, func() { o.announce(caps.announced()) })
+		})
 	}
 	o.resumeAll(ctx, work, l, o.subs.missing(l.conn))
 }
@@ -58,14 +61,19 @@ func (o *owner) tellLevel(ctx context.Context, work *sync.WaitGroup, l *liveConn
 		defer l.telling.Store(false)
 		ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 		defer cancel()
-		params := append(wire.AppendQuote([]byte(`{"level":`), *level), '}')
-		reply, err := l.conn.Call(ctx, &Request{ID: NextID(), Method: "logging/setLevel", Params: wire.Value{Raw: params}})
-		defer reply.Release()
-		if err == nil && reply.Err != nil {
-			err = reply.Err
-		}
-		return err
+		return setLevel(ctx, l.conn, *level)
 	})
+}
+
+// setLevel tells a legacy server the least level of the log messages it is to send.
+func setLevel(ctx context.Context, conn Conn, level string) error {
+	params := append(wire.AppendQuote([]byte(`{"level":`), level), '}')
+	reply, err := conn.Call(ctx, &Request{ID: NextID(), Method: "logging/setLevel", Params: wire.Value{Raw: params}})
+	defer reply.Release()
+	if err == nil && reply.Err != nil {
+		err = reply.Err
+	}
+	return err
 }
 
 // tellTimeout bounds small requests of our own.
@@ -74,7 +82,7 @@ const tellTimeout = 30 * time.Second
 // reinitialize opens a new session on a connection whose server has forgotten the
 // old one. It runs on a goroutine of the connection, while calls wait.
 func (o *owner) reinitialize(ctx context.Context, l *liveConn) error {
-	h := &handshake{t: l.conn, server: o.server.Name, opts: o.opts}
+	h := &handshake{t: l.conn, server: o.name, opts: o.opts}
 	if err := h.initialize(ctx, l.conn.Info().Version); err != nil {
 		return err
 	}

@@ -34,7 +34,18 @@ const (
 // backoff chooses the pauses between attempts. The zero value is the state after a
 // first connection.
 type backoff struct {
-	step int // index into restartDelays of the next pause
+	step  int  // index into restartDelays of the next pause
+	start bool // no connection has followed yet
+}
+
+// newStart is the state before an attempt that is not the consequence of a loss.
+func newStart() backoff { return backoff{step: 1, start: true} }
+
+// connected notes that an attempt has worked.
+func (b *backoff) connected() {
+	if b.start {
+		*b = backoff{}
+	}
 }
 
 // lost notes that a connection has ended that lived for up.
@@ -43,6 +54,10 @@ func (b *backoff) lost(up time.Duration) {
 		b.step = 0
 	}
 }
+
+// forward notes that a pause was cut short because the server is wanted: those of the
+// attempts that follow do not grow by it.
+func (b *backoff) forward() { b.step = max(b.step-1, 1) }
 
 // next returns the pause after a loss or a failed attempt.
 func (b *backoff) next(err error) time.Duration {

@@ -140,9 +140,9 @@ func (ls *lists) take(f fetched) {
 		if f.denied != nil {
 			k.due = time.Now().Add(slowProbe)
 		}
-		if len(k.defs) > 0 { // better the old list than a part of the new one
-			f.defs, f.public = k.defs, k.public
-		}
+	}
+	if (f.retry || f.refused) && len(k.defs) > 0 { // better the old list than a part of the new one
+		f.defs, f.public = k.defs, k.public
 	}
 	if !sameList(&k.fetched, &f) {
 		ls.changed = true
@@ -181,33 +181,48 @@ func (ls *lists) publish() bool {
 		return false
 	}
 	ls.grace = time.Time{}
-	old := ls.o.listing.Load()
+	old := ls.o.offers.listing.Load()
 	if !ls.changed && old != nil && !old.Stale {
 		return false
 	}
 	ls.changed = false
-	ls.o.listing.Store(ls.compose())
+	ls.o.offers.publish(ls.offer())
 	return true
 }
 
-// compose makes the listing of what is known. The definitions are checked here, on
-// the owner's goroutine, so that the servers of a start are checked side by side.
-func (ls *lists) compose() *catalog.Listing {
+// offer puts together what there is. The definitions are checked on the owner's
+// goroutine, so that the servers of a start are checked side by side.
+func (ls *lists) offer() *catalog.Kept {
 	info := ls.conn.Info()
-	in := catalog.Input{
-		Server: ls.o.server, Limits: ls.o.opts.Limits,
+	k := &catalog.Kept{
 		Tools:     ls.kinds[catalog.Tools].defs,
 		Prompts:   ls.kinds[catalog.Prompts].defs,
 		Resources: ls.kinds[catalog.Resources].defs,
 		Templates: ls.kinds[catalog.Templates].defs,
 
 		Capabilities: info.Capabilities, ServerInfo: info.ServerInfo, Instructions: info.Instructions,
-		Public: true,
+		Version: info.Version, Public: true,
 	}
-	for _, k := range ls.kinds {
-		in.Public = in.Public && (!k.offered || k.public)
+	for _, kind := range ls.kinds {
+		k.Public = k.Public && (!kind.offered || kind.public)
 	}
-	return catalog.NewListing(in)
+	return k
+}
+
+// recall takes the lists of an earlier connection of another owner or process, to
+// be shown until they have been read again.
+func (ls *lists) recall(k *catalog.Kept) {
+	for kind, defs := range [...][][]byte{catalog.Tools: k.Tools, catalog.Prompts: k.Prompts, catalog.Resources: k.Resources, catalog.Templates: k.Templates} {
+		ls.kinds[kind].fetched = fetched{kind: catalog.Kind(kind), defs: defs, public: k.Public}
+	}
+}
+
+// whole reports whether the picture is worth keeping: nothing of it is still being
+// read, or is missing only because the server had some trouble.
+func (ls *lists) whole() bool {
+	return !slices.ContainsFunc(ls.kinds[:], func(k kindState) bool {
+		return k.running || k.retry && len(k.defs) == 0
+	})
 }
 
 // problems returns what is wrong with whole lists.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"mcp-aggregator/internal/config"
@@ -13,39 +13,44 @@ import (
 
 // The methods of this file publish the phases of an owner:
 //
-//	dialing → ready → lost → dialing …
-//	        ↘ failed ↗            any → close
+//	dialing → ready → lost → dialing …     idle → dialing
+//	        ↘ failed ↗                     any → disconnected, close
 //
 // They run on the owner's goroutine.
 
-// show publishes the status and, unless it is nil, a new face.
-func (o *owner) show(f *face) {
+// show publishes the status.
+func (o *owner) show() {
 	now := o.now
 	o.status.Store(&now)
-	if f != nil {
-		if old := o.face.Swap(f); old != nil && old.changed != nil {
-			close(old.changed)
-		}
-	}
 	o.signal()
 }
 
-// enter changes the state people see and notes since when.
-func (o *owner) enter(s string) {
-	if o.now.State != s {
-		o.now.State, o.now.Since = s, time.Now()
+// enter changes the phase, and the state people see with the time since when.
+func (o *owner) enter(state, phase string) {
+	if o.now.State != state {
+		o.now.State, o.now.Since = state, time.Now()
 	}
+	o.now.Phase, o.now.Idle = phase, phase == PhaseIdle
 }
 
 // begin publishes the state before the first attempt.
 func (o *owner) begin() {
-	o.now = Status{Server: o.server.Name, Type: string(o.server.Type), State: Pending, Since: time.Now()}
-	f := &face{changed: make(chan struct{})}
-	if !o.server.Enabled {
-		o.now.State = Disabled
-		f = &face{err: fault.Of(fault.Unreachable, o.server.Name, "is disabled by the configuration")}
+	o.now = Status{Server: o.name, Since: time.Now()}
+	if k := o.offers.known(); k != nil {
+		o.now.Version, o.now.ServerInfo = k.Version, k.ServerInfo
+		o.resting = o.server().Lazy
+		o.known = true
 	}
-	o.show(f)
+	switch {
+	case o.orders.now().down:
+		o.showDown()
+	case o.rests():
+		o.showIdle()
+	default:
+		o.enter(Pending, PhaseDialing)
+		o.front.show(face{})
+		o.show()
+	}
 }
 
 // dialing: an attempt begins. Callers wait for the first one after a start or a
@@ -53,57 +58,82 @@ func (o *owner) begin() {
 func (o *owner) dialing() {
 	o.now.Attempt++
 	o.now.NextAttempt = time.Time{}
-	f := o.face.Load()
-	switch {
-	case f.err == nil:
-		f = nil
-	case o.now.State == Pending:
-		f = &face{changed: make(chan struct{})}
-	default:
-		f = &face{err: f.err}
-	}
-	o.show(f)
+	o.enter(o.now.State, PhaseDialing)
+	o.hurry.Store(false)
+	o.front.show(face{err: o.absence})
+	o.show()
 }
 
 // ready: a connection can be used.
 func (o *owner) ready(l *liveConn) {
 	info := l.conn.Info()
-	o.enter(Connected)
+	o.enter(Connected, PhaseReady)
 	o.log.Info("server connected", "era", eraOf(info), "version", info.Version, "attempt", o.now.Attempt)
+	troubled := o.lost || o.now.Attempt > 1
+	if o.lost {
+		o.now.Restarts++
+	}
+	o.lost, o.lostAt, o.absence = false, time.Time{}, nil
+	o.wait.connected()
 	o.now.Attempt, o.now.NextAttempt = 0, time.Time{}
 	o.now.Era, o.now.Version, o.now.ServerInfo = eraOf(info), info.Version, info.ServerInfo
-	o.show(&face{live: l})
+	o.live.Store(l)
+	o.front.show(face{live: l})
+	o.show()
+	if troubled {
+		o.recovered()
+	}
 }
 
-// lost: the connection is gone and will be made anew.
-func (o *owner) lost(err error, delay time.Duration) {
-	o.enter(Pending)
+// gone: the connection has ended for a reason that is somebody's wish.
+func (o *owner) gone() {
+	o.live.Store(nil)
+	o.offers.stale()
+	o.absence = nil
+	o.now.Attempt, o.now.NextAttempt = 0, time.Time{}
+}
+
+// dropped: the connection is gone and will be made anew.
+func (o *owner) dropped(err error, delay time.Duration) {
+	o.gone()
+	o.lost, o.lostAt = true, time.Now()
+	o.enter(Pending, PhaseWaiting)
 	if fault.KindOf(err) == fault.Unauthorized {
-		o.enter(NeedsAuth)
+		o.enter(NeedsAuth, PhaseWaiting)
 	}
 	o.log.Warn("server lost", "err", o.plain(err), "next", delay.Round(time.Millisecond))
-	o.stale()
-	f := &face{changed: make(chan struct{})}
-	if o.blame(err, delay); delay > patience {
-		f = &face{err: o.absent("is being restarted", err), next: o.now.NextAttempt}
+	o.blame(err, delay)
+	f := face{next: o.now.NextAttempt, pull: o.pullFrom(err, true)}
+	switch {
+	case hopeless(err):
+		o.absence = o.absent("is not connected", fault.CodeRestartFailed, err)
+		f.err = o.absence
+	case delay > patience:
+		f.err = o.absent("is being restarted", fault.CodeRestartInProgress, err)
 	}
-	o.show(f)
+	o.hurry.Store(false)
+	o.front.show(f)
+	o.show()
 }
 
 // failed: an attempt did not bring a connection.
 func (o *owner) failed(err error, delay time.Duration) {
-	o.enter(Failed)
+	known := o.now.LastError == o.plain(err) && (o.now.State == Failed || o.now.State == NeedsAuth)
+	o.enter(Failed, PhaseWaiting)
 	if fault.KindOf(err) == fault.Unauthorized {
-		o.enter(NeedsAuth)
+		o.enter(NeedsAuth, PhaseWaiting)
 	}
 	level := o.log.Warn
-	if o.now.LastError == o.plain(err) {
+	if known {
 		level = o.log.Debug // the same as the last time
 	}
 	level("server not connected", "err", o.plain(err), "attempt", o.now.Attempt, "next", delay.Round(time.Millisecond))
 	o.blame(err, delay)
 	o.now.Stderr = o.maskedLines(o.dialer.tail)
-	o.show(&face{err: o.absent("is not connected", err), next: o.now.NextAttempt})
+	o.absence = o.absent("is not connected", fault.CodeRestartFailed, err)
+	o.hurry.Store(false)
+	o.front.show(face{err: o.absence, next: o.now.NextAttempt, pull: o.pullFrom(err, false)})
+	o.show()
 }
 
 // blame notes what went wrong and when the next attempt is due.
@@ -114,30 +144,53 @@ func (o *owner) blame(err error, delay time.Duration) {
 
 // absent makes the error for callers. Whatever the cause, their request has not
 // been sent.
-func (o *owner) absent(what string, cause error) *fault.Error {
+func (o *owner) absent(what, code string, cause error) *fault.Error {
 	kind := fault.Unreachable
 	if fault.KindOf(cause) == fault.Unauthorized {
 		kind = fault.Unauthorized
 	}
-	return &fault.Error{Kind: kind, Server: o.server.Name, Reason: what + ": " + o.plain(cause), Err: cause}
+	return &fault.Error{Kind: kind, Server: o.name, Reason: what + ": " + o.plain(cause), Code: code, Err: cause}
+}
+
+// showIdle: nobody uses the server, so it is not connected before somebody does.
+func (o *owner) showIdle() {
+	o.wanted.Store(false)
+	o.enter(Pending, PhaseIdle)
+	o.front.show(face{idle: true})
+	o.show()
+}
+
+// showDown: there is no connection because people do not want one.
+func (o *owner) showDown() {
+	o.enter(Pending, PhaseDisconnected)
+	o.front.show(face{err: &fault.Error{Kind: fault.Unreachable, Server: o.name, Code: fault.CodeShuttingDown,
+		Reason: "is disconnected by request; connect it to use it"}})
+	o.show()
+}
+
+// showAgain: the connection is replaced by request.
+func (o *owner) showAgain() {
+	o.enter(Pending, PhaseDialing)
+	o.front.show(face{})
+	o.show()
 }
 
 // close: no connection will come any more.
 func (o *owner) close(why error) {
-	err := fault.Of(fault.Unreachable, o.server.Name, "was %w", errRemoved)
+	err := fault.Of(fault.Unreachable, o.name, "was %w", errRemoved)
 	if errors.Is(why, errShutdown) || errors.Is(why, context.Canceled) {
-		err = fault.Of(fault.ShuttingDown, o.server.Name, "%w", errShutdown)
+		err = fault.Of(fault.ShuttingDown, o.name, "%w", errShutdown)
 	}
+	err.Code = fault.CodeShuttingDown
+	o.live.Store(nil)
 	o.now.NextAttempt = time.Time{}
-	o.show(&face{err: err})
+	o.front.cover(nil)
+	o.front.show(face{err: err})
+	o.show()
 }
 
 // counted: there is a new listing.
-func (o *owner) counted() {
-	l := o.listing.Load()
-	o.now.Tools, o.now.Prompts = len(l.Tools), len(l.Prompts)
-	o.now.Resources, o.now.Templates = len(l.Resources), len(l.Templates)
-	o.now.Problems = l.Problems
+func (o *owner) counted(work *sync.WaitGroup) {
 	bad := o.lists.problems()
 	if !slices.Equal(bad, o.now.Degraded) {
 		for _, problem := range bad {
@@ -145,63 +198,30 @@ func (o *owner) counted() {
 		}
 	}
 	o.now.Degraded = bad
-	o.show(nil)
-}
-
-// stale marks the last known lists as such.
-func (o *owner) stale() {
-	if l := o.listing.Load(); l != nil {
-		o.listing.Store(l.WithStale(true))
+	o.show()
+	if o.opts.Keep != nil && o.lists.whole() {
+		o.spawn(work, "keeping the lists", o.keep)
 	}
 }
 
-// plain is an error as it may be shown: one line of bounded length, without the
-// secrets of the server's configuration, which a server can repeat in its messages.
-func (o *owner) plain(err error) string { return clip(o.masked(reasonOf(err)), maxReason) }
-
-// sealed is the error of a call as it may leave this package: a server can repeat in
-// an answer what it was sent, such as the credentials of a request it refuses.
-func (o *owner) sealed(err error) error {
-	var f *fault.Error
-	if !errors.As(err, &f) {
-		return err
+// keep stores what the server offers. Whoever comes last stores the newest.
+func (o *owner) keep() error {
+	o.saving.Lock()
+	defer o.saving.Unlock()
+	if k := o.offers.unsaved(); k != nil {
+		o.opts.Keep(o.server(), k)
 	}
-	safe := clip(o.masked(f.Reason), maxReason)
-	if safe == f.Reason {
-		return err
-	}
-	shown := *f
-	shown.Reason, shown.Err = safe, nil
-	return &shown
+	return nil
 }
 
-// maxReason bounds the characters of a reason.
-const maxReason = 600
-
-// masked replaces the secrets of the server's configuration.
-func (o *owner) masked(s string) string {
-	if o.secrets == nil {
-		return s
+// longest is how long a call of this server may take.
+func longest(s *config.Server) time.Duration {
+	most := s.CallTimeout
+	for _, tool := range s.ToolOverrides {
+		most = max(most, tool.CallTimeout)
 	}
-	return o.secrets.Replace(s)
-}
-
-func (o *owner) maskedLines(lines []string) []string {
-	var out []string
-	for _, line := range lines {
-		out = append(out, o.masked(line))
+	if most <= 0 {
+		most = 90 * time.Second
 	}
-	return out
-}
-
-// secretsOf makes what replaces the secrets of a server; nil if it has none.
-func secretsOf(s *config.Server) *strings.Replacer {
-	var pairs []string
-	for _, secret := range s.Secrets() {
-		pairs = append(pairs, secret, "***")
-	}
-	if pairs == nil {
-		return nil
-	}
-	return strings.NewReplacer(pairs...)
+	return most
 }

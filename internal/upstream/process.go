@@ -71,6 +71,7 @@ func startProcess(s *config.Server, o *Options) (*process, error) {
 	if err != nil {
 		return nil, fault.Of(fault.Unreachable, s.Name, "command %q cannot be started: %w", s.Command, err)
 	}
+	theKeeper.begin(p.pid(), o.log())
 	p.stderr = newStderrTail(errOut, o.Limits.Stderr, secretsOf(s))
 	go p.stderr.read()
 	go p.reap()
@@ -175,6 +176,9 @@ func (p *process) supervise() {
 		}
 	}
 	p.sweep()
+	if p.ended() && !p.groupLives() {
+		theKeeper.end(p.pid())
+	}
 	if !p.ended() || p.closed() {
 		p.cutOutput(time.Now())
 	}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,9 @@ type Set struct {
 
 	life context.Context // bounds the orderly end of owners; ended by Close
 	kill context.CancelFunc
+
+	closing context.Context // ended when Close begins
+	leave   context.CancelFunc
 
 	mu      sync.Mutex    // orders Apply, SetLevel and Close; guards what follows
 	level   *string       // nil: none asked
@@ -51,33 +55,71 @@ func newSet(opts Options, opener func(config.Type) opener) *Set {
 		settled: make(chan struct{}),
 	}
 	s.life, s.kill = context.WithCancel(context.Background())
+	s.closing, s.leave = context.WithCancel(context.Background())
 	s.roster.Store(&roster{})
 	return s
 }
 
+// Changes are the names of servers that an Apply has made a difference to, in the
+// order of the configuration.
+type Changes struct {
+	Added, Removed []string
+	Changed        []string // reconnected, or going on under other settings
+}
+
 // Apply makes the set hold exactly these servers, whose names must differ. A server
-// with an equal configuration is not touched. One that is gone or different is ended
-// in the background: its calls in flight may finish, for at most limits.drain.
+// with an equal configuration is not touched. Where the same connection can go on,
+// it does, and only what is shown of it changes. Any other change is made by a new
+// connection: what the server offered stays listed, marked stale, and callers wait
+// for it; the old connection is ended in the background. So is one of a server that
+// is gone. Its calls in flight may finish, for as long as their time-outs allow.
 // Apply does not wait for connections. On a closed set it does nothing.
-func (s *Set) Apply(servers []*config.Server) {
+func (s *Set) Apply(servers []*config.Server) (c Changes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return
+		return c
 	}
 	old := s.roster.Load()
 	next := &roster{byName: make(map[string]*owner, len(servers))}
+	var lists sync.WaitGroup // what servers offer is checked side by side
+	var fresh []*owner
 	for _, server := range servers {
 		o := old.byName[server.Name]
-		if o == nil || !o.server.Equal(server) {
-			o = s.startLocked(server, o)
+		switch {
+		case o == nil:
+			c.Added = append(c.Added, server.Name)
+			o = s.ownerLocked(server)
+			fresh = append(fresh, o)
+			lists.Go(func() { o.remember(nil) })
+		case o.server().Equal(server):
+		case o.server().SameConnection(server):
+			c.Changed = append(c.Changed, server.Name)
+			lists.Go(func() { o.offers.adopt(server) })
+		default:
+			c.Changed = append(c.Changed, server.Name)
+			before := o
+			o = s.ownerLocked(server)
+			o.inherit(before)
+			fresh = append(fresh, o)
+			lists.Go(func() { o.remember(before) })
 		}
 		next.byName[server.Name] = o
 		next.order = append(next.order, o)
 	}
+	lists.Wait()
+	for _, o := range fresh {
+		s.startLocked(o)
+	}
 	s.roster.Store(next)
 	for _, o := range old.order {
-		if next.byName[o.server.Name] != o {
+		switch now := next.byName[o.name]; now {
+		case o:
+			o.nudge() // its settings may be new
+		case nil:
+			c.Removed = append(c.Removed, o.name)
+			o.cancel(errRemoved)
+		default:
 			o.cancel(errRemoved)
 		}
 	}
@@ -85,36 +127,71 @@ func (s *Set) Apply(servers []*config.Server) {
 	s.settled = settled
 	s.work.Go(func() { next.await(settled) })
 	s.signal()
+	return c
 }
 
-// startLocked makes an owner and lets it run. It takes over what clients are
-// subscribed to from the owner before it, nil if there is none.
-func (s *Set) startLocked(server *config.Server, before *owner) *owner {
-	ctx, cancel := context.WithCancelCause(s.life)
+// ownerLocked makes an owner.
+func (s *Set) ownerLocked(server *config.Server) *owner {
 	o := &owner{
-		server:  server,
+		name:    server.Name,
 		opts:    &s.opts,
 		log:     s.opts.log().With(slog.String("server", server.Name)),
 		starts:  s.starts,
 		signal:  s.signal,
-		secrets: secretsOf(server),
-		cancel:  cancel,
+		closing: s.closing,
 		settled: make(chan struct{}),
 		subs:    newSubscriptions(),
 		wake:    make(chan struct{}, 1),
 	}
-	if before != nil {
-		o.subs = before.subs
-	}
+	o.alone = server.Sharing == "session" || server.Sharing == "call"
+	o.dedicated.o = o
+	o.offers.limits = s.opts.Limits
+	o.offers.settings.Store(newSettings(server))
+	first := firstOrder(server)
+	o.orders.newest.Store(first)
+	o.front.veil = first.veil
 	o.level.Store(s.level)
 	o.lists.o = o
-	o.dialer = dialer{server: server, opts: &s.opts, opener: s.opener, notice: o.heard}
+	o.dialer = dialer{opts: &s.opts, opener: s.opener, notice: o.heard}
+	return o
+}
+
+// startLocked lets an owner run.
+func (s *Set) startLocked(o *owner) {
+	ctx, cancel := context.WithCancelCause(s.life)
+	o.cancel = cancel
 	o.begin()
 	s.work.Go(func() {
 		defer cancel(nil)
 		o.run(ctx, s.life)
 	})
-	return o
+}
+
+// inherit takes over from the owner before it what the change of a configuration does
+// not end: what clients are subscribed to, and what people ordered, unless the
+// configuration has another opinion now on whether the server is enabled.
+func (o *owner) inherit(before *owner) {
+	o.subs = before.subs
+	if was := before.orders.now(); before.server().Enabled == o.server().Enabled {
+		order := *was
+		order.again = 0
+		o.orders.newest.Store(&order)
+		o.front.veil = order.veil
+	}
+}
+
+// remember shows what the server offered the owner before, or an earlier process.
+func (o *owner) remember(before *owner) {
+	switch {
+	case !o.server().Enabled:
+	case before != nil && before.offers.known() != nil:
+		o.offers.recall(before.offers.known(), false)
+	case o.opts.Recall != nil:
+		o.offers.recall(o.opts.Recall(o.server()), true)
+	}
+	if k := o.offers.known(); k != nil {
+		o.lists.recall(k)
+	}
 }
 
 // await closes done when every owner has settled.
@@ -134,23 +211,34 @@ func (s *Set) signal() {
 
 // Use lends the connection of a server to fn and returns what fn does. The
 // connection must not be kept. While the server is starting, or is being restarted
-// and no attempt has failed yet, Use waits, bounded by ctx; otherwise it fails at
-// once. Its own errors are *fault.Error and mean that nothing was sent.
+// and no attempt has failed yet, Use waits, bounded by ctx and Options.AcquireTimeout;
+// otherwise it fails at once. Its own errors are *fault.Error with a Code, and mean
+// that nothing was sent.
 //
-// Session names the downstream session that asks; all share one connection.
+// Session names the downstream session that asks, "" if there is none. With sharing
+// set to session it has a connection of its own, until EndSession or until it has not
+// been used for a while; with call, or without a session, each Use has one.
 func (s *Set) Use(ctx context.Context, server, session string, fn func(Conn) error) error {
-	o, err := s.owner(server)
-	if err != nil {
-		return err
+	for {
+		o := s.roster.Load().byName[server]
+		if o == nil {
+			return notConfigured(server)
+		}
+		err := o.use(ctx, session, fn)
+		if err == nil || !errors.Is(err, errRemoved) {
+			return err
+		}
+		// The configuration has changed since: there is another owner, or none.
 	}
-	return o.use(ctx, fn)
 }
+
+func notConfigured(server string) error { return fault.Of(fault.NotFound, server, "is not configured") }
 
 func (s *Set) owner(server string) (*owner, error) {
 	if o := s.roster.Load().byName[server]; o != nil {
 		return o, nil
 	}
-	return nil, fault.Of(fault.NotFound, server, "is not configured")
+	return nil, notConfigured(server)
 }
 
 // Status returns what is known about each server, in configuration order.
@@ -163,12 +251,13 @@ func (s *Set) Status() []*Status {
 	return all
 }
 
-// Listings returns the last known listing of each server that has had one, in
-// configuration order. The listing of a server that is not connected is marked stale.
+// Listings returns the last known listing of each server that has had one and is not
+// disabled, in configuration order. The listing of a server that is not connected is
+// marked stale.
 func (s *Set) Listings() []*catalog.Listing {
 	var all []*catalog.Listing
 	for _, o := range s.roster.Load().order {
-		if l := o.listing.Load(); l != nil {
+		if l := o.offers.listing.Load(); l != nil && !o.orders.now().hidden {
 			all = append(all, l)
 		}
 	}
@@ -180,7 +269,7 @@ func (s *Set) Listings() []*catalog.Listing {
 func (s *Set) Changed() <-chan struct{} { return s.changed }
 
 // Settled returns a channel that is closed when every server of the last Apply is
-// disabled, has connected and been listed, or has failed its first attempt.
+// disabled or idle, has connected and been listed, or has failed its first attempt.
 func (s *Set) Settled() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,6 +309,7 @@ func (s *Set) SetLevel(level string) {
 	for _, o := range s.roster.Load().order {
 		o.level.Store(s.level)
 		o.nudge()
+		o.dedicated.nudge()
 	}
 }
 
@@ -229,12 +319,14 @@ func (s *Set) SetLevel(level string) {
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
+	s.leave()
 	for _, o := range s.roster.Load().order {
 		o.cancel(errShutdown)
 	}
 	s.mu.Unlock()
 	stop := context.AfterFunc(ctx, s.kill)
 	s.work.Wait()
+	theKeeper.rest()
 	s.kill()
 	if !stop() {
 		return context.Cause(ctx)

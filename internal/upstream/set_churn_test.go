@@ -18,7 +18,7 @@ import (
 	"mcp-aggregator/internal/wire"
 )
 
-// TestChurn: callers, crashes and changes of the configuration at random. Every call
+// TestChurn: callers, crashes, orders and changes of the configuration at random. Every call
 // gets exactly one end, which says truly whether the call was sent, and nothing is
 // left over.
 func TestChurn(t *testing.T) {
@@ -58,7 +58,7 @@ func TestChurn(t *testing.T) {
 		}
 		for n := 0; ctx.Err() == nil; n++ {
 			time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond)
-			switch rand.IntN(3) {
+			switch rand.IntN(6) {
 			case 0:
 				m.die()
 			case 1:
@@ -68,6 +68,16 @@ func TestChurn(t *testing.T) {
 			case 2:
 				s.Apply([]*config.Server{stdio("gamma")})
 				s.Apply([]*config.Server{stdio("beta")})
+			case 3:
+				_ = s.Reconnect("beta")
+			case 4:
+				_ = s.Disconnect("beta")
+				time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond)
+				_ = s.Connect("beta")
+			case 5:
+				_ = s.Disable("beta")
+				time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond)
+				_ = s.Enable("beta")
 			}
 		}
 		wg.Wait()

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -26,6 +27,22 @@ func NewSetOver(opts Options, wrap func(config.Type)) *Set {
 	return newSet(opts, func(t config.Type) opener {
 		wrap(t)
 		return openerOf(t)
+	})
+}
+
+// NewWebSet makes a set whose servers are connected by Streamable HTTP, over
+// connections that dial makes.
+func NewWebSet(opts Options, dial func(context.Context) (net.Conn, error)) *Set {
+	return newSet(opts, func(config.Type) opener {
+		return func(ctx context.Context, s *config.Server, o *Options, notice func(Notice)) (transport, error) {
+			t, err := openHTTP(ctx, s, o, notice)
+			if err == nil {
+				n := t.(*httpConn).network
+				n.plain = nil // it looks at sockets
+				n.dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+			}
+			return t, err
+		}
 	})
 }
 
@@ -63,7 +80,7 @@ func NewDialer(s *config.Server, opts *Options, dial Dial) *Dialer {
 
 // Dial connects.
 func (d *Dialer) Dial(ctx context.Context) (Conn, error) {
-	t, err := d.d.dial(ctx)
+	t, err := d.d.dial(ctx, cmp.Or(d.d.server.InitTimeout, defaultInit))
 	if err != nil {
 		return nil, err
 	}

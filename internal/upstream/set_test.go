@@ -34,7 +34,8 @@ func TestSetConnectsListsAndLends(t *testing.T) {
 		}
 		st := statusOf(t, s, "beta")
 		want := upstream.Status{Server: "beta", Type: "stdio", State: upstream.Connected, Era: "modern", Version: wire.V20260728,
-			ServerInfo: []byte(`{"name":"raw","version":"1"}`), Tools: 2, Prompts: 1}
+			ServerInfo: []byte(`{"name":"raw","version":"1"}`), Tools: 2, Prompts: 1,
+			Phase: upstream.PhaseReady, Sharing: "shared", Connections: 1}
 		st.Since = time.Time{}
 		if diff := cmp.Diff(&want, st); diff != "" {
 			t.Errorf("status (-want +got):\n%s", diff)

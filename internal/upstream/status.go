@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"slices"
 	"time"
 
 	"mcp-aggregator/internal/catalog"
@@ -12,7 +13,16 @@ const (
 	Connected = "connected"  // in use
 	Failed    = "failed"     // the last attempt failed; others follow in the background
 	NeedsAuth = "needs-auth" // it wants credentials that it has not got (HTTP 401, 403)
-	Disabled  = "disabled"   // switched off by configuration
+	Disabled  = "disabled"   // switched off by configuration or by request; it may be connected all the same
+)
+
+// The phases of a server: what its owner is doing.
+const (
+	PhaseDialing      = "dialing"      // connecting
+	PhaseReady        = "ready"        // watching a connection
+	PhaseWaiting      = "waiting"      // for the time of the next attempt
+	PhaseIdle         = "idle"         // for somebody to use the server
+	PhaseDisconnected = "disconnected" // for somebody to ask for a connection
 )
 
 // Status is what is known about one server. It is a snapshot and never modified.
@@ -21,6 +31,14 @@ type Status struct {
 	Type   string
 	State  string    // one of the states above
 	Since  time.Time // of State
+	Phase  string    // what is being done about it, one of the phases above
+	Lazy   bool      // started only when it is used
+	Idle   bool      // not running because nobody uses it
+
+	Sharing     string // who shares a connection: shared, session or call
+	Refs        int    // callers using a connection now
+	Connections int    // live ones, those of single sessions and calls included
+	Restarts    int64  // connections made in place of one that was lost
 
 	Era        string // legacy or modern, of the last connection; empty before the first
 	Version    string // protocol revision
@@ -44,14 +62,23 @@ type Status struct {
 // current completes the published status with what changes all the time.
 func (o *owner) current() *Status {
 	s := *o.status.Load()
-	if l := o.listing.Load(); l != nil {
-		s.Stale = l.Stale
+	server := o.server()
+	s.Type, s.Sharing, s.Lazy = string(server.Type), server.Sharing, server.Lazy
+	if now := o.orders.now(); now.hidden {
+		s.State, s.Since = Disabled, now.since
 	}
-	l := o.face.Load().live
+	if l := o.offers.listing.Load(); l != nil {
+		s.Stale, s.Problems = l.Stale, l.Problems
+		s.Tools, s.Prompts, s.Resources, s.Templates = len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates)
+	}
+	s.Connections, s.InFlight = o.dedicated.count()
+	s.Refs = s.InFlight
+	l := o.live.Load()
 	if l == nil {
 		return &s
 	}
-	s.InFlight = l.users()
+	s.Connections, s.InFlight = s.Connections+1, s.InFlight+l.users()
+	s.Refs = s.InFlight
 	if p, ok := l.conn.(processTransport); ok {
 		s.PID, s.Stderr = p.pid(), o.maskedLines(p.stderrTail())
 	}
@@ -59,4 +86,20 @@ func (o *owner) current() *Status {
 		s.Skipped = c.skippedLines()
 	}
 	return &s
+}
+
+// logs returns what the child process and the one before it wrote last.
+func (o *owner) logs() []string {
+	var lines []string
+	if before := o.before.Load(); before != nil {
+		lines = *before
+	}
+	last := o.status.Load().Stderr
+	if l := o.live.Load(); l != nil {
+		last = nil
+		if p, ok := l.conn.(processTransport); ok {
+			last = o.maskedLines(p.stderrTail())
+		}
+	}
+	return slices.Concat(lines, last)
 }

@@ -105,6 +105,7 @@ func start(t *testing.T, s *config.Server, l config.Limits) upstream.Transport {
 		if err := c.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
+		upstream.RestKeeper()
 		goleak.VerifyNone(t, before)
 	})
 	return c

@@ -148,6 +148,18 @@ func (s *subscriptions) subscribed() []string {
 	return uris
 }
 
+// any reports whether any resource has clients.
+func (s *subscriptions) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sub := range s.byURI {
+		if sub.clients > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *subscriptions) which(is func(*subscription) bool) (uris []string, set int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,13 +174,13 @@ func (s *subscriptions) which(is func(*subscription) bool) (uris []string, set i
 
 // subscribe adds a client to a resource.
 func (o *owner) subscribe(ctx context.Context, uri string) error {
-	sub, err := o.subs.enter(ctx, o.server.Name, uri)
+	sub, err := o.subs.enter(ctx, o.name, uri)
 	if err != nil {
 		return err
 	}
 	defer o.subs.leave(uri, sub)
 	if o.subs.count(sub, 0) == 0 {
-		err = o.use(ctx, func(c Conn) error {
+		err = o.use(ctx, "", func(c Conn) error {
 			err := o.enlist(ctx, c, sub, uri)
 			if err == nil {
 				o.subs.tell(sub, c)
@@ -187,7 +199,7 @@ func (o *owner) subscribe(ctx context.Context, uri string) error {
 // unsubscribe takes a client away. Whatever the server says to it, the client is
 // not subscribed any more.
 func (o *owner) unsubscribe(ctx context.Context, uri string) error {
-	sub, err := o.subs.enter(ctx, o.server.Name, uri)
+	sub, err := o.subs.enter(ctx, o.name, uri)
 	if err != nil {
 		return err
 	}
@@ -196,7 +208,7 @@ func (o *owner) unsubscribe(ctx context.Context, uri string) error {
 		return nil
 	}
 	o.subs.want(sub, false)
-	l := o.face.Load().live
+	l := o.live.Load()
 	if l == nil || !l.acquire() { // the next connection will not have it
 		return nil
 	}
@@ -212,7 +224,7 @@ func (o *owner) unsubscribe(ctx context.Context, uri string) error {
 func (o *owner) enlist(ctx context.Context, c Conn, sub *subscription, uri string) error {
 	info := c.Info()
 	if !parseCapabilities(info).subscribe {
-		return fault.Of(fault.Rejected, o.server.Name, "does not offer subscriptions to resources")
+		return fault.Of(fault.Rejected, o.name, "does not offer subscriptions to resources")
 	}
 	if info.Era != wire.Modern {
 		return o.tell(ctx, c, "resources/subscribe", uri)
@@ -229,7 +241,7 @@ func (o *owner) tell(ctx context.Context, c Conn, method, uri string) error {
 	}
 	defer reply.Release()
 	if reply.Err != nil {
-		return fault.Of(fault.Rejected, o.server.Name, "refused %s: %w", method, reply.Err)
+		return fault.Of(fault.Rejected, o.name, "refused %s: %w", method, reply.Err)
 	}
 	return nil
 }
@@ -245,16 +257,16 @@ func (o *owner) covered(ctx context.Context, c Conn, set int, uri string) error 
 		case e.err != nil:
 			return e.err
 		case e.granted != nil && !slices.Contains(e.granted, uri):
-			return fault.Of(fault.Rejected, o.server.Name, "does not offer updates of this resource")
+			return fault.Of(fault.Rejected, o.name, "does not offer updates of this resource")
 		default:
 			return nil
 		}
 		select {
 		case <-e.news:
 		case <-c.Done():
-			return lossOf(o.server.Name, c)
+			return lossOf(o.name, c)
 		case <-ctx.Done():
-			return fault.Of(fault.KindOf(ctx.Err()), o.server.Name, "has not confirmed the subscription: %w", context.Cause(ctx))
+			return fault.Of(fault.KindOf(ctx.Err()), o.name, "has not confirmed the subscription: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -176,7 +176,7 @@ func (s *listener) open(ctx context.Context, filter []byte) *listenStream {
 		reply, err := s.conn.Call(ctx, r)
 		defer reply.Release()
 		if err == nil && reply.Err != nil {
-			err = fault.Of(fault.Rejected, s.o.server.Name, "refused subscriptions/listen: %w", reply.Err)
+			err = fault.Of(fault.Rejected, s.o.name, "refused subscriptions/listen: %w", reply.Err)
 		}
 		return err
 	})
@@ -210,7 +210,7 @@ func (s *listener) acknowledged(ctx context.Context, old *listenStream) (ack, er
 		case <-limit.C:
 			return ack{}, nil
 		case <-ctx.Done():
-			return ack{}, fault.Of(fault.Lost, s.o.server.Name, "the connection was closed")
+			return ack{}, fault.Of(fault.Lost, s.o.name, "the connection was closed")
 		}
 	}
 }
@@ -239,13 +239,9 @@ func (s *listener) stop(ctx context.Context, at **listenStream) {
 
 // missed makes up for what may have happened while there was no stream.
 func (s *listener) missed(uris []string) {
-	var kinds uint32
-	for kind, announced := range s.caps.announces {
-		if announced && s.gap {
-			kinds |= 1 << kind
-		}
+	if s.gap {
+		s.o.announce(s.caps.announced())
 	}
-	s.o.announce(kinds)
 	for _, uri := range uris {
 		if s.broken {
 			s.o.updated(uri)

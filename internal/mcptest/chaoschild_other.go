@@ -1,0 +1,7 @@
+//go:build !unix
+
+package mcptest
+
+import "os"
+
+func killSelf() { os.Exit(1) }
