@@ -2,8 +2,13 @@
 // configuration and serves all their tools, prompts and resources at a single endpoint.
 package main
 
-import "os"
+import (
+	"os"
+
+	"mcp-aggregator/internal/upstream"
+)
 
 func main() {
+	upstream.RunKeeper()
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

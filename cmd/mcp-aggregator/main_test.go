@@ -11,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"mcp-aggregator/internal/upstream"
 )
 
 // raceOptions spare the many short programs of these tests the second that each waits
@@ -19,6 +21,7 @@ const raceOptions = "atexit_sleep_ms=0"
 
 // TestMain makes this binary the programs that the scripts run.
 func TestMain(m *testing.M) {
+	upstream.RunKeeper()
 	os.Setenv("GORACE", raceOptions)
 	testscript.Main(m, map[string]func(){
 		"mcp-aggregator": main,

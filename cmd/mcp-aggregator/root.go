@@ -27,7 +27,8 @@ const examples = `  mcp-aggregator --config config.example.yaml        serve htt
   mcp-aggregator --stdio                             serve standard input and output
   mcp-aggregator validate --connect                  check the file and every server
   mcp-aggregator list tools                          show the tools of all servers
-  mcp-aggregator call demo__echo message=hello       call one`
+  mcp-aggregator call demo__echo message=hello       call one
+  mcp-aggregator status                              show how the servers of a running one are`
 
 // cli is one run of the program: where it reads and writes, and the flags all commands share.
 type cli struct {
@@ -36,6 +37,7 @@ type cli struct {
 
 	configPath string
 	logLevel   string
+	adminURL   string
 	started    bool // a command began; errors before that are mistakes in its usage
 }
 
@@ -73,7 +75,9 @@ func (c *cli) root() *cobra.Command {
 	flags.StringVar(&c.logLevel, "log-level", "", "least severe `level` logged on standard error: debug, info, warn or error")
 	must(cmd.MarkPersistentFlagFilename("config", "yaml", "yml", "json"))
 	must(cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels, cobra.ShellCompDirectiveNoFileComp)))
-	cmd.AddCommand(c.serveCommand(), c.validateCommand(), c.listCommand(), c.callCommand(), c.schemaCommand(), c.versionCommand())
+	cmd.AddCommand(c.serveCommand(), c.validateCommand(), c.listCommand(), c.callCommand(), c.schemaCommand(), c.versionCommand(),
+		c.statusCommand(), c.logsCommand(), c.reloadCommand(), c.breakersCommand())
+	cmd.AddCommand(c.controlCommands()...)
 	return cmd
 }
 

@@ -38,6 +38,7 @@ func (c *cli) serveCommand() *cobra.Command {
 		Short: "Serve the servers of the configuration at one endpoint (the default command)",
 		Long: `Serves until SIGINT or SIGTERM, or with --stdio until the end of standard input.
 The first signal lets calls in flight finish; a second one ends the process at once.
+SIGHUP, and a change of the file unless watch is off, reloads the configuration.
 
 With --stdio, standard output carries the protocol only. --stdio and --http may be
 given together; with neither, HTTP is served at http.addr of the configuration.`,
@@ -54,22 +55,28 @@ func (c *cli) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	log, err := c.logger(cfg, slog.LevelDebug)
+	log, level, err := c.leveledLogger(cfg, slog.LevelDebug)
 	if err != nil {
 		return err
 	}
 	for _, n := range cfg.Notes {
 		log.Warn("note on the configuration", "note", n.String())
 	}
-	a, err := app.New(app.Options{Config: cfg, Log: log, Version: readBuild().version})
+	a, err := app.New(app.Options{
+		Config: cfg, Log: log, Version: readBuild().version, Commit: readBuild().commit,
+		Reread: c.load, Level: level, StateDir: stateDir(cfg, log),
+	})
 	if err != nil {
 		return err
 	}
 	if err := c.open(a, cfg, f, log); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	ctx, stop := untilSignal(ctx)
 	defer stop()
+	defer onHangup(func() { _, _ = a.Reload(ctx, "SIGHUP") }, func() { cancel(errors.New("the terminal has gone")) })()
 	if f.strict {
 		return runStrict(ctx, a)
 	}
@@ -88,9 +95,16 @@ func (c *cli) open(a *app.App, cfg *config.Config, f serveFlags, log *slog.Logge
 		}
 		ln, err := a.ServeHTTP(addr)
 		if err != nil {
-			return plainBindError(addr, err)
+			return plainBindError(addr, "--http or http.addr", err)
 		}
 		log.Info("serving", "url", "http://"+ln.Addr().String()+cfg.HTTP.Path)
+	}
+	if addr := cfg.Admin.Addr; addr != "" && addr != "off" {
+		ln, err := a.ServeAdmin(addr)
+		if err != nil {
+			return plainBindError(addr, "admin.addr", err)
+		}
+		log.Info("serving the admin side", "url", "http://"+ln.Addr().String())
 	}
 	if f.stdio {
 		a.ServeStdio(c.in, c.out)
@@ -102,14 +116,14 @@ func (c *cli) open(a *app.App, cfg *config.Config, f serveFlags, log *slog.Logge
 func isPort(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
 // plainBindError says what to do about an address that cannot be used.
-func plainBindError(addr string, err error) error {
+func plainBindError(addr, setting string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%s is used by another program; choose another address with --http or http.addr", addr)
+		return fmt.Errorf("%s is used by another program; choose another address with %s", addr, setting)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("%s needs rights this user does not have; choose a port from 1024 up with --http or http.addr", addr)
+		return fmt.Errorf("%s needs rights this user does not have; choose a port from 1024 up with %s", addr, setting)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s is not an address of this machine; choose another with --http or http.addr", addr)
+		return fmt.Errorf("%s is not an address of this machine; choose another with %s", addr, setting)
 	}
 	_, badAddr := errors.AsType[*net.AddrError](err)
 	_, badName := errors.AsType[*net.DNSError](err)

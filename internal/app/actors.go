@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 )
 
@@ -53,6 +52,7 @@ func (a *App) runActors(ctx context.Context, drain time.Duration) error {
 func (a *App) shutdown(drain time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
+	close(a.stopping)
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -64,11 +64,10 @@ func (a *App) shutdown(drain time.Duration) {
 		}
 	}
 	<-closed
-	grace, cancel := context.WithTimeout(context.Background(), a.cfg.Limits.StopInput+a.cfg.Limits.StopTerm+time.Second)
+	limits := a.config().Limits
+	grace, cancel := context.WithTimeout(context.Background(), limits.StopInput+limits.StopTerm+time.Second)
 	defer cancel()
 	if err := a.set.Close(grace); err != nil {
 		a.log.Warn("closing upstreams", "err", err)
 	}
 }
-
-func isServerClosed(err error) bool { return errors.Is(err, http.ErrServerClosed) }

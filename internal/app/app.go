@@ -2,26 +2,28 @@
 // them as one list of actors and ends them in order.
 //
 // Concurrency: Run owns every actor goroutine it starts and waits for all of them.
-// The conductor (conductor.go) is the only goroutine that changes what calls see.
+// The conductor (conductor.go) is the only goroutine that changes what calls see; it
+// also does what the admin side orders (reload.go).
 package app
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"sync/atomic"
 	"time"
 
+	"mcp-aggregator/internal/breaker"
 	"mcp-aggregator/internal/bridge"
 	"mcp-aggregator/internal/builtin"
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/downstream"
+	"mcp-aggregator/internal/limit"
 	"mcp-aggregator/internal/router"
+	"mcp-aggregator/internal/store"
+	"mcp-aggregator/internal/telemetry"
 	"mcp-aggregator/internal/upstream"
 	"mcp-aggregator/internal/wire"
 )
@@ -34,19 +36,47 @@ type Options struct {
 	Config  *config.Config
 	Log     *slog.Logger // nil discards
 	Version string
+	Commit  string // the source it was built from; may be empty
+
+	// Reread reads the configuration file anew for a reload; nil: there is none.
+	Reread func() (*config.Config, error)
+	// Level is changed to log.level by a reload; nil: the level stays.
+	Level *slog.LevelVar
+	// StateDir is where lists and breakers are kept over restarts; "" keeps nothing.
+	StateDir string
 }
 
 // An App is the whole aggregator of one configuration.
 type App struct {
-	cfg  *config.Config
-	log  *slog.Logger
-	set  *upstream.Set
-	rout *router.Router
-	down *downstream.Server
+	log      *slog.Logger
+	version  string
+	revision string
+	started  time.Time
+	reread   func() (*config.Config, error)
+	level    *slog.LevelVar
+
+	force    atomic.Pointer[inForce] // stored by the conductor
+	store    *store.Store            // nil keeps nothing
+	set      *upstream.Set
+	breakers *breaker.Set
+	queues   *limit.Queues
+	rout     *router.Router
+	down     *downstream.Server
+	metrics  *telemetry.Metrics
+	events   *telemetry.Events
+	warnings *telemetry.Warnings
 
 	actors   []actor
+	orders   chan func()   // for the conductor
+	tripped  chan struct{} // buffered 1: a breaker has changed
+	ended    chan struct{} // closed when the conductor has ended
 	settled  chan struct{} // closed by the conductor
+	stopping chan struct{} // closed when shutdown begins
 	problems atomic.Pointer[[]catalog.Problem]
+
+	// Owned by the conductor.
+	seen     map[string]string // server → the state that was told last
+	rejected map[string]string // server → the rejected definitions that were told last
 }
 
 // New builds everything and connects nothing. Run or Start must follow: they end
@@ -55,43 +85,44 @@ func New(o Options) (*App, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{cfg: o.Config, log: o.Log, settled: make(chan struct{})}
+	c := o.Config
+	a := &App{
+		log: o.Log, version: o.Version, revision: o.Commit, started: time.Now(), reread: o.Reread, level: o.Level,
+		orders: make(chan func()), tripped: make(chan struct{}, 1), ended: make(chan struct{}),
+		settled: make(chan struct{}), stopping: make(chan struct{}),
+		seen: map[string]string{}, rejected: map[string]string{},
+	}
+	if o.StateDir != "" {
+		var err error
+		if a.store, err = store.Open(o.StateDir, o.Log); err != nil {
+			o.Log.Warn("nothing is kept over a restart", "err", err)
+		}
+	}
+	a.force.Store(&inForce{c, "file", a.started})
+	a.events = telemetry.NewEvents()
+	a.warnings = telemetry.NewWarnings(a.events)
+	a.metrics = telemetry.New(telemetry.Options{Version: o.Version, Commit: o.Commit, Sources: a.sources()})
+	a.breakers = breaker.New(a.breakerChanged)
+	a.breakers.Restore(recallBreakers(a.store, c.Path))
+	a.queues = limit.NewQueues()
 	a.set = upstream.New(upstream.Options{
-		Log: o.Log, Limits: o.Config.Limits, Version: o.Version, Builtins: builtin.Servers(),
-		StartConcurrency: o.Config.StartConcurrency, Notify: a.notice,
+		Log: o.Log, Limits: c.Limits, Version: o.Version, Builtins: builtin.Servers(),
+		StartConcurrency: c.StartConcurrency, AcquireTimeout: c.AcquireTimeout, Notify: a.notice,
+		Recovered: a.breakers.Recovered,
+		Recall:    func(s *config.Server) *catalog.Kept { return recall(a.store, s) },
+		Keep:      func(s *config.Server, k *catalog.Kept) { keep(a.store, s, k) },
 	})
 	first, _ := a.build(nil, 0)
-	a.rout = router.New(router.Options{Upstreams: a.set, Identity: bridge.NewIdentity(Name, o.Version), Log: o.Log}, first)
-	a.down = downstream.New(a.rout, downstream.Options{Config: o.Config, Log: o.Log, Version: o.Version})
+	a.rout = router.New(router.Options{
+		Upstreams: a.set, Identity: bridge.NewIdentity(Name, o.Version), Log: o.Log,
+		Breakers: a.breakers, Queues: a.queues, Watch: router.Watch{
+			Called: a.metrics.Call, Retried: a.metrics.Retry, QueueWaited: a.metrics.QueueWait, RateLimited: a.metrics.RateLimited,
+		},
+	}, first)
+	a.rout.Configure(c)
+	a.down = downstream.New(a.rout, downstream.Options{Config: c, Log: o.Log, Version: o.Version})
 	a.add("conductor", a.conduct, nil)
 	return a, nil
-}
-
-// ServeHTTP adds the HTTP face. The address is bound at once, so that a wrong one is
-// reported before anything starts. Anything but a loopback address needs
-// http.allow_unauthenticated, since there is no authentication yet.
-func (a *App) ServeHTTP(addr string) (net.Listener, error) {
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("opening the HTTP face: %w", err)
-	}
-	if tcp, ok := ln.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !a.cfg.HTTP.AllowUnauthenticated {
-		ln.Close()
-		return nil, fmt.Errorf("refusing to serve %s: everybody who reaches this address could call every tool; "+
-			"bind to 127.0.0.1, or set http.allow_unauthenticated: true if the network protects it", addr)
-	}
-	srv := a.down.HTTPServer()
-	a.add("http", func(context.Context) error { return ignoreClosed(srv.Serve(ln)) }, func(ctx context.Context) {
-		if srv.Shutdown(ctx) != nil {
-			srv.Close()
-		}
-	})
-	return ln, nil
-}
-
-// ServeStdio adds the stdio face; the end of its input ends Run.
-func (a *App) ServeStdio(in io.Reader, out io.Writer) {
-	a.add("stdio", func(ctx context.Context) error { return a.down.ServeStdio(ctx, in, out) }, nil)
 }
 
 // Run connects the upstreams and serves the added faces until ctx ends, a face ends
@@ -99,8 +130,14 @@ func (a *App) ServeStdio(in io.Reader, out io.Writer) {
 // limits.drain, ends the connections and returns once everything has stopped.
 func (a *App) Run(ctx context.Context) error {
 	defer keepHeapFloor()()
-	a.set.Apply(a.cfg.Servers)
-	return a.runActors(ctx, a.cfg.Limits.Drain)
+	defer a.store.Close()
+	if c := a.config(); a.reread != nil && c.Watch {
+		a.add("watch", func(ctx context.Context) error {
+			return watchFile(ctx, c.Path, func() { _, _ = a.Reload(ctx, "file changed") })
+		}, nil)
+	}
+	a.set.Apply(a.config().Servers)
+	return a.runActors(ctx, a.config().Limits.Drain)
 }
 
 // Start connects the upstreams without any face and waits until each has connected
@@ -161,21 +198,4 @@ func (a *App) Call(ctx context.Context, tool string, arguments json.RawMessage, 
 		return nil, reply.Err
 	}
 	return reply.Result.Bytes(), nil
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, net.ErrClosed) || isServerClosed(err) {
-		return nil
-	}
-	return err
-}
-
-// coalesce is how long changes of upstreams are collected before the catalogue is
-// built anew. While servers start there is a change every few milliseconds and
-// nobody is shown a list before they have settled.
-func coalesce(settled bool) time.Duration {
-	if settled {
-		return 20 * time.Millisecond
-	}
-	return 200 * time.Millisecond
 }

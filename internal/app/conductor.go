@@ -8,6 +8,7 @@ import (
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/router"
+	"mcp-aggregator/internal/telemetry"
 	"mcp-aggregator/internal/upstream"
 	"mcp-aggregator/internal/wire"
 )
@@ -15,15 +16,22 @@ import (
 // conduct is the one goroutine that changes what calls see: it turns changes of the
 // upstreams into new generations and tells the clients.
 func (a *App) conduct(ctx context.Context) error {
+	defer close(a.ended)
+	a.remembered()
 	settled := a.set.Settled()
-	patience := time.NewTimer(a.cfg.ListWait)
+	patience := time.NewTimer(a.config().ListWait)
 	defer patience.Stop()
 	var due <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case order := <-a.orders:
+			order()
+		case <-a.tripped:
+			keepBreakers(a.store, a.config().Path, a.breakers.States())
 		case <-a.set.Changed():
+			a.observe()
 			if due == nil {
 				due = time.After(coalesce(settled == nil))
 			}
@@ -43,6 +51,29 @@ func (a *App) conduct(ctx context.Context) error {
 	}
 }
 
+// remembered serves the lists that were kept over a restart. If every server has
+// some, the first client need not wait for any server.
+func (a *App) remembered() {
+	listings := a.set.Listings()
+	if len(listings) == 0 {
+		return
+	}
+	a.rebuild()
+	if len(listings) >= a.enabled() {
+		a.rout.MarkReady()
+	}
+}
+
+// coalesce is how long changes of upstreams are collected before the catalogue is
+// built anew. While servers start there is a change every few milliseconds and
+// nobody is shown a list before they have settled.
+func coalesce(settled bool) time.Duration {
+	if settled {
+		return 20 * time.Millisecond
+	}
+	return 200 * time.Millisecond
+}
+
 // rebuild makes the next generation of what the upstreams offer now and publishes
 // it; clients are told what changed.
 func (a *App) rebuild() {
@@ -51,27 +82,30 @@ func (a *App) rebuild() {
 	changes := catalog.Diff(old.Catalog, next.Catalog)
 	a.problems.Store(&problems)
 	a.rout.Publish(next)
+	a.warnProblems(problems)
 	if changes.Any() {
 		a.down.Publish(changes)
+		a.events.Append(telemetry.ToolChanged, "", toolsChange(changes))
 	}
 }
 
 // build is pure: listings and configuration in, generation out.
 func (a *App) build(listings []*catalog.Listing, number int64) (*router.Generation, []catalog.Problem) {
+	c := a.config()
 	snapshot, problems := catalog.Build(listings, catalog.Rules{
-		Servers: a.cfg.Servers, Catalog: a.cfg.Catalog, Unavailable: a.unavailable(), Pending: len(listings) < a.enabled(),
+		Servers: c.Servers, Catalog: c.Catalog, Unavailable: a.unavailable(), Pending: len(listings) < a.enabled(),
 	})
-	servers := make(map[string]*config.Server, len(a.cfg.Servers))
-	for _, s := range a.cfg.Servers {
+	servers := make(map[string]*config.Server, len(c.Servers))
+	for _, s := range c.Servers {
 		servers[s.Name] = s
 	}
-	return &router.Generation{Number: number, Config: a.cfg, Servers: servers, Catalog: snapshot, Starting: a.starting(listings)}, problems
+	return &router.Generation{Number: number, Config: c, Servers: servers, Catalog: snapshot, Starting: a.starting(listings)}, problems
 }
 
 // enabled is how many servers should have a listing by and by. Capabilities are told
 // once, so what a server that failed may bring later is declared already.
 func (a *App) enabled() (n int) {
-	for _, s := range a.cfg.Servers {
+	for _, s := range a.config().Servers {
 		if s.Enabled {
 			n++
 		}
@@ -82,14 +116,14 @@ func (a *App) enabled() (n int) {
 // starting reports whether some server may still bring its first listing: it is
 // enabled, has none and no attempt to connect it has failed yet.
 func (a *App) starting(listings []*catalog.Listing) bool {
-	known := make(map[string]bool, len(a.cfg.Servers)) // server name → listed or failed
+	known := make(map[string]bool, len(a.config().Servers)) // server name → listed or failed
 	for _, l := range listings {
 		known[l.Server] = true
 	}
 	for _, s := range a.set.Status() {
 		known[s.Server] = known[s.Server] || lacking(s)
 	}
-	return slices.ContainsFunc(a.cfg.Servers, func(s *config.Server) bool { return s.Enabled && !known[s.Name] })
+	return slices.ContainsFunc(a.config().Servers, func(s *config.Server) bool { return s.Enabled && !known[s.Name] })
 }
 
 // lacking reports whether the last attempt to connect a server has failed.

@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"mcp-aggregator/internal/admin"
+	"mcp-aggregator/internal/config"
+	"mcp-aggregator/internal/telemetry"
+)
+
+// A reload goes through four steps, all on the conductor's goroutine: compile may fail
+// and touches nothing; commit cannot fail; publish shows clients the new picture, in
+// which changed servers keep their last lists; then the connections that are no longer
+// wanted end once their calls have.
+
+// errStopped is the error for those who want something of an aggregator that has ended.
+var errStopped = errors.New("the aggregator is stopping")
+
+// Reload reads the configuration file anew and takes up what it says. Why names the
+// reason in the log. A file that cannot be used changes nothing: the plan then has
+// Errors and is not Applied. The error is about the aggregator itself, or ctx.
+func (a *App) Reload(ctx context.Context, why string) (plan admin.Plan, err error) {
+	err = a.onConductor(ctx, func() { plan = a.reload(why) })
+	return plan, err
+}
+
+// SetServers replaces the servers by those of a text {"servers": {...}}, YAML or JSON,
+// until the next reload. It is like Reload otherwise.
+func (a *App) SetServers(ctx context.Context, text []byte) (plan admin.Plan, err error) {
+	err = a.onConductor(ctx, func() {
+		next, err := a.config().WithServers("request", text, nil)
+		plan = a.take("request", "runtime", next, err)
+	})
+	return plan, err
+}
+
+func (a *App) reload(why string) admin.Plan {
+	if a.reread == nil {
+		return admin.Plan{Generation: a.rout.Generation().Number, Errors: []string{"there is no file to read the configuration from"}}
+	}
+	next, err := a.reread()
+	return a.take(why, "file", next, err)
+}
+
+// An inForce is the configuration that counts, and where it came from.
+type inForce struct {
+	*config.Config
+	source string // "file", or "runtime" after SetServers
+	at     time.Time
+}
+
+func (a *App) config() *config.Config { return a.force.Load().Config }
+
+// take makes a configuration the one in force, or reports why not.
+func (a *App) take(why, source string, next *config.Config, err error) admin.Plan {
+	a.metrics.Reload(err == nil)
+	if err != nil {
+		plan := admin.Plan{Generation: a.rout.Generation().Number, Errors: sentences(err)}
+		a.log.Error("configuration not taken up, the one before stays in force", "why", why, "err", err)
+		a.warnings.Set("reload", telemetry.Warning{Category: telemetry.Configuration, Message: "the configuration cannot be used; the one before stays in force", Details: strings.Join(plan.Errors, "\n")})
+		a.events.Append(telemetry.Reloaded, "", plan)
+		return plan
+	}
+	plan := a.commit(source, next)
+	a.warnings.Clear("reload")
+	a.warnRestart(plan.Restart)
+	a.events.Append(telemetry.Reloaded, "", plan)
+	a.log.Info("configuration taken up", "why", why, "generation", plan.Generation,
+		"added", plan.Added, "removed", plan.Removed, "changed", plan.Changed, "settings", plan.Settings)
+	return plan
+}
+
+// commit makes a valid configuration the one in force. It cannot fail.
+func (a *App) commit(source string, next *config.Config) admin.Plan {
+	old := a.config()
+	live, restart := config.Compare(old, next)
+	next = config.WithRestartSettings(old, next)
+	for _, n := range next.Notes {
+		a.log.Warn("note on the configuration", "note", n.String())
+	}
+	a.force.Store(&inForce{next, source, time.Now()})
+	a.settings(next)
+	changes := a.set.Apply(next.Servers)
+	a.rebuild()
+	for _, server := range changes.Removed {
+		a.metrics.Forget(server)
+		a.forget(server)
+	}
+	return admin.Plan{
+		Generation: a.rout.Generation().Number, Applied: true, Settings: live, Restart: restart,
+		Added: changes.Added, Removed: changes.Removed, Changed: changes.Changed,
+	}
+}
+
+// settings hands the settings that can change to the parts that keep a state by them.
+func (a *App) settings(c *config.Config) {
+	a.rout.Configure(c)
+	if a.level != nil {
+		var level slog.Level
+		if level.UnmarshalText([]byte(c.Log.Level)) == nil {
+			a.level.Set(level)
+		}
+	}
+}
+
+// warnRestart names the settings of the file that are not in force.
+func (a *App) warnRestart(settings []string) {
+	if len(settings) == 0 {
+		a.warnings.Clear("restart")
+		return
+	}
+	names := strings.Join(settings, ", ")
+	a.log.Warn("settings that changed need a restart", "settings", names)
+	a.warnings.Set("restart", telemetry.Warning{Category: telemetry.Configuration, Message: "settings that changed need a restart", Details: names})
+}
+
+// sentences are the problems of a configuration one by one.
+func sentences(err error) []string {
+	var problems *config.Problems
+	if !errors.As(err, &problems) {
+		return []string{err.Error()}
+	}
+	out := make([]string, 0, len(*problems))
+	for _, p := range *problems {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// onConductor runs f on the conductor's goroutine and waits for it.
+func (a *App) onConductor(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	select {
+	case a.orders <- func() { defer close(done); f() }:
+	case <-a.ended:
+		return errStopped
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the aggregator: %w", context.Cause(ctx))
+	}
+	<-done // the conductor has taken it and will not go without doing it
+	return nil
+}
