@@ -51,6 +51,8 @@ func verdictOn(reply *Reply, err error) (verdict breaker.Result, conn int64) {
 	switch f.Breaker() {
 	case fault.BreakerWorks:
 		verdict = breaker.Worked
+	case fault.BreakerAway:
+		verdict = breaker.Away
 	case fault.BreakerFails:
 		verdict = breaker.Failed
 	case fault.BreakerBreaks:

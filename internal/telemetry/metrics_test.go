@@ -166,7 +166,7 @@ func TestNamesThatServersMakeUpAreBounded(t *testing.T) {
 		calls++
 	}
 	lines := scrape(t, m)
-	if len(lines) > 30_000 {
+	if len(lines) > 42_000 {
 		t.Errorf("%d lines", len(lines))
 	}
 	sum, ofS := 0, 0
@@ -184,6 +184,9 @@ func TestNamesThatServersMakeUpAreBounded(t *testing.T) {
 	if want := calls - 10_000; sum != calls || ofS != want {
 		t.Errorf("%d calls are counted of %d, %d of %d as of their server", sum, calls, ofS, want)
 	}
+	if n := len(only(lines, "mcp_circuit_state")); n != 2000 {
+		t.Errorf("%d breakers", n)
+	}
 	observed := 0
 	for _, line := range only(lines, "mcp_invocation_latency_ms_count") {
 		var n int
@@ -192,6 +195,23 @@ func TestNamesThatServersMakeUpAreBounded(t *testing.T) {
 	}
 	if observed != calls {
 		t.Errorf("%d latencies are counted of %d", observed, calls)
+	}
+}
+
+func TestNamesThatAreNoLabelsCountAsOthers(t *testing.T) {
+	m := telemetry.New(telemetry.Options{})
+	for _, name := range []string{"\xff\xfe", strings.Repeat("x", 1<<20), "", strings.Repeat("y", 128), "a\"b\nc"} {
+		m.Call("s", name, telemetry.OK, 0)
+	}
+	want := []string{
+		`mcp_invocations_total{kind="ok",server="s",tool="` + strings.Repeat("y", 128) + `"} 1`,
+		`mcp_invocations_total{kind="ok",server="s",tool="a\"b\nc"} 1`,
+		`mcp_invocations_total{kind="ok",server="s",tool="other"} 3`,
+	}
+	got := only(scrape(t, m), "mcp_invocations_total")
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
