@@ -104,6 +104,9 @@ func New(o Options) (*App, error) {
 	a.metrics = telemetry.New(telemetry.Options{Version: o.Version, Commit: o.Commit, Sources: a.sources()})
 	a.breakers = breaker.New(a.breakerChanged)
 	a.breakers.Restore(recallBreakers(a.store, c.Path))
+	for _, st := range a.breakers.States() {
+		a.warnCircuit(st.Server, st.Tool)
+	}
 	a.queues = limit.NewQueues()
 	a.set = upstream.New(upstream.Options{
 		Log: o.Log, Limits: c.Limits, Version: o.Version, Builtins: builtin.Servers(),

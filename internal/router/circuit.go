@@ -18,6 +18,7 @@ func (r *Router) breaker(next Handler) Handler {
 		}
 		ticket, refusal := r.breakers.Allow(c.Server, c.Name)
 		if refusal != nil {
+			r.upstreams.Want(c.Server) // the circuit may wait for the return of the server
 			return Reply{}, c.refused(refusal)
 		}
 		c.ticket = ticket

@@ -244,6 +244,16 @@ func (s *Set) Await(ctx context.Context, server string) error {
 	})
 }
 
+// Want says that somebody would call a server if he were let: as with a caller who is
+// turned away, the next attempt to connect it need not wait for its time.
+func (s *Set) Want(server string) {
+	if o := s.roster.Load().byName[server]; o != nil {
+		if f := o.front.face.Load(); f.err != nil {
+			_ = o.turnAway(f)
+		}
+	}
+}
+
 // withOwner runs do with the owner of a server, and again with the next one if the
 // configuration has replaced it meanwhile.
 func (s *Set) withOwner(server string, do func(*owner) error) error {
