@@ -115,7 +115,7 @@ func New(o Options) (*App, error) {
 		Recall:    func(s *config.Server) *catalog.Kept { return recall(a.store, s) },
 		Keep:      func(s *config.Server, k *catalog.Kept) { keep(a.store, s, k) },
 	})
-	first, _ := a.build(nil, 0)
+	first, _ := a.build(nil, nil, 0)
 	a.rout = router.New(router.Options{
 		Upstreams: a.set, Identity: bridge.NewIdentity(Name, o.Version), Log: o.Log,
 		Breakers: a.breakers, Queues: a.queues, Watch: router.Watch{
