@@ -44,8 +44,12 @@ func neverOpens(t *testing.T, beta harness.Config) {
 	alpha := harness.Chaos(t, mcptest.Chaos{})
 	began := time.Now()
 	a := harness.Serve(t, harness.Servers(map[string]harness.Config{"alpha": alpha, "beta": beta}))
+	opened := time.Now()
 	c := a.Connect(t, mcptest.Legacy)
 	asked := time.Now()
+	if took := asked.Sub(opened); took > time.Second {
+		t.Errorf("initialize took %s, want at most 1s", took)
+	}
 	if _, _, err := c.List(harness.Context(t, 5*time.Second), "tools/list"); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +61,7 @@ func neverOpens(t *testing.T, beta harness.Config) {
 	if o.ok() != nil || time.Since(began) > 5*time.Second {
 		t.Errorf("%s after the start alpha answers %s", time.Since(began), o)
 	}
-	t.Logf("alpha was called %s after the start", time.Since(began).Round(time.Millisecond))
+	t.Logf("initialize took %s, alpha was called %s after the start", asked.Sub(opened).Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 }
 
 // With default settings.
