@@ -105,13 +105,14 @@ func TestStatesAreSampledWhenSomebodyAsks(t *testing.T) {
 	up := false
 	m := telemetry.New(telemetry.Options{Version: "1.2.3", Sources: telemetry.Sources{
 		Servers: func() []telemetry.Server {
-			return []telemetry.Server{{Name: "a", Up: up, Restarts: 3, InFlight: 2, Refs: 4, Connections: 1}}
+			return []telemetry.Server{{Name: "a", Up: up, Restarts: 3, InFlight: 2, Refs: 4, Connections: 1, Asked: 6, Refused: 2}}
 		},
 		Breakers: func() []telemetry.Breaker {
 			return []telemetry.Breaker{{"a", "x", telemetry.Open}, {"a", "y", telemetry.HalfOpen}, {"a", "z", telemetry.Closed}}
 		},
 		Queues:   func() []telemetry.Queue { return []telemetry.Queue{{"heavy", 2, 1, 5}} },
 		Sessions: func() int { return 7 },
+		Parked:   func() telemetry.Parked { return telemetry.Parked{Calls: 8, Expired: 4, Refused: 5} },
 		Dropped:  func() int64 { return 9 },
 		Warnings: func() int { return 1 },
 		Config:   func() (int64, time.Time) { return 12, time.Unix(1000, 0) },
@@ -122,6 +123,8 @@ func TestStatesAreSampledWhenSomebodyAsks(t *testing.T) {
 	for _, want := range []string{
 		`mcp_upstream_up{server="a"} 1`, `mcp_upstream_restarts_total{server="a"} 3`, `mcp_upstream_in_flight{server="a"} 2`,
 		`mcp_upstream_refs{server="a"} 4`, `mcp_upstream_connections{server="a"} 1`,
+		`mcp_upstream_asked_total{server="a"} 6`, `mcp_upstream_ask_refused_total{server="a"} 2`,
+		`mcp_parked_calls 8`, `mcp_parked_expired_total 4`, `mcp_parked_refused_total 5`,
 		`mcp_circuit_state{server="a",tool="x"} 2`, `mcp_circuit_state{server="a",tool="y"} 1`, `mcp_circuit_state{server="a",tool="z"} 0`,
 		`mcp_queue_slots{queue="heavy"} 2`, `mcp_queue_running{queue="heavy"} 1`, `mcp_queue_depth{queue="heavy"} 5`,
 		`mcp_queue_wait_ms_count{queue="heavy"} 1`, `mcp_sessions 7`, `mcp_messages_dropped_total 9`, `mcp_warnings 1`,
