@@ -11,7 +11,7 @@ type Sources struct {
 	Servers  func() []Server
 	Breakers func() []Breaker
 	Queues   func() []Queue
-	Sessions func() int   // client sessions that are open
+	Sessions func() int // client sessions that are open
 	Parked   func() Parked
 	Dropped  func() int64 // messages for clients that found a full queue
 	Warnings func() int
