@@ -51,6 +51,7 @@ given together; with neither, HTTP is served at http.addr of the configuration.`
 }
 
 func (c *cli) serve(ctx context.Context, f serveFlags) error {
+	outlivePipes()
 	cfg, err := c.load()
 	if err != nil {
 		return err

@@ -19,7 +19,8 @@ import (
 func TestStatusShowsEverythingThatMatters(t *testing.T) {
 	now := time.Now()
 	r := startRunning(t, func(o *admin.Options) {
-		o.Warnings.Set("reload", telemetry.Warning{Category: telemetry.Configuration, Message: "the file has problems", Time: now.Add(-time.Minute)})
+		o.Warnings.Set("reload", telemetry.Warning{Category: telemetry.Configuration, Message: "the file has problems",
+			Details: "config.yaml:3:4: servers: bad\nconfig.yaml:5:1: \x1b[31mworse" + strings.Repeat("\nconfig.yaml:6:1: more", 11), Time: now.Add(-time.Minute)})
 		o.Warnings.Set("state/files", telemetry.Warning{Category: telemetry.Health, Server: "files", Message: "shown in the table"})
 		o.Actions.Info = func() admin.Info {
 			return admin.Info{Version: "1.2.3", Started: now.Add(-90 * time.Minute), Generation: 4, Sessions: 2, Config: "/etc/mcp.yaml"}
@@ -62,6 +63,9 @@ QUEUE  SLOTS  RUNNING  WAITING
 heavy  2      1        3
 
 warning: the file has problems (1m0s ago)
+  config.yaml:3:4: servers: bad
+  config.yaml:5:1: [31mworse
+` + strings.Repeat("  config.yaml:6:1: more\n", 8) + `  and 3 more
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)

@@ -40,6 +40,9 @@ func (o *overview) print(w io.Writer, s style, now time.Time) error {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "warning: %s (%s ago)\n", line(v.Message), since(v.Time, now))
+		for _, detail := range details(&v) {
+			fmt.Fprintln(w, "  "+detail)
+		}
 	}
 	return nil
 }
@@ -160,6 +163,24 @@ func (o *overview) notShown() (out []telemetry.Warning) {
 		}
 	}
 	return out
+}
+
+// maxDetails is how many lines below a warning are shown.
+const maxDetails = 10
+
+// details are the lines below a warning, such as the problems of a configuration.
+func details(v *telemetry.Warning) (lines []string) {
+	if v.Details == "" {
+		return nil
+	}
+	all := strings.Split(v.Details, "\n")
+	for _, detail := range all[:min(len(all), maxDetails)] {
+		lines = append(lines, line(detail))
+	}
+	if more := len(all) - maxDetails; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return lines
 }
 
 // maxLine is the longest foreign text shown on a line of its own, in characters.

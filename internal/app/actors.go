@@ -53,9 +53,8 @@ func (a *App) shutdown(drain time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	close(a.stopping)
-	closed := make(chan struct{})
 	go func() {
-		defer close(closed)
+		defer close(a.drained)
 		a.down.Close(ctx)
 	}()
 	for _, act := range a.actors {
@@ -63,7 +62,7 @@ func (a *App) shutdown(drain time.Duration) {
 			act.stop(ctx)
 		}
 	}
-	<-closed
+	<-a.drained
 	limits := a.config().Limits
 	grace, cancel := context.WithTimeout(context.Background(), limits.StopInput+limits.StopTerm+time.Second)
 	defer cancel()

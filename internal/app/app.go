@@ -56,7 +56,7 @@ type App struct {
 	level    *slog.LevelVar
 
 	force    atomic.Pointer[inForce] // stored by the conductor
-	store    *store.Store            // nil keeps nothing
+	memory   *memory
 	set      *upstream.Set
 	breakers *breaker.Set
 	queues   *limit.Queues
@@ -67,11 +67,13 @@ type App struct {
 	warnings *telemetry.Warnings
 
 	actors   []actor
+	turn     chan struct{} // buffered 1, full while a change of the configuration is being made
 	orders   chan func()   // for the conductor
 	tripped  chan struct{} // buffered 1: a breaker has changed
 	ended    chan struct{} // closed when the conductor has ended
 	settled  chan struct{} // closed by the conductor
 	stopping chan struct{} // closed when shutdown begins
+	drained  chan struct{} // closed when the calls of clients have ended, or were ended
 	problems atomic.Pointer[[]catalog.Problem]
 
 	// Owned by the conductor.
@@ -88,22 +90,17 @@ func New(o Options) (*App, error) {
 	c := o.Config
 	a := &App{
 		log: o.Log, version: o.Version, revision: o.Commit, started: time.Now(), reread: o.Reread, level: o.Level,
-		orders: make(chan func()), tripped: make(chan struct{}, 1), ended: make(chan struct{}),
-		settled: make(chan struct{}), stopping: make(chan struct{}),
+		turn: make(chan struct{}, 1), orders: make(chan func()), tripped: make(chan struct{}, 1), ended: make(chan struct{}),
+		settled: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
 		seen: map[string]string{}, rejected: map[string]string{},
-	}
-	if o.StateDir != "" {
-		var err error
-		if a.store, err = store.Open(o.StateDir, o.Log); err != nil {
-			o.Log.Warn("nothing is kept over a restart", "err", err)
-		}
 	}
 	a.force.Store(&inForce{c, "file", a.started})
 	a.events = telemetry.NewEvents()
 	a.warnings = telemetry.NewWarnings(a.events)
+	a.memory = newMemory(a.openStore(o.StateDir))
 	a.metrics = telemetry.New(telemetry.Options{Version: o.Version, Commit: o.Commit, Sources: a.sources()})
 	a.breakers = breaker.New(a.breakerChanged)
-	a.breakers.Restore(recallBreakers(a.store, c.Path))
+	a.breakers.Restore(a.memory.recallBreakers(c.Path))
 	for _, st := range a.breakers.States() {
 		a.warnCircuit(st.Server, st.Tool)
 	}
@@ -112,8 +109,8 @@ func New(o Options) (*App, error) {
 		Log: o.Log, Limits: c.Limits, Version: o.Version, Builtins: builtin.Servers(),
 		StartConcurrency: c.StartConcurrency, AcquireTimeout: c.AcquireTimeout, Notify: a.notice,
 		Recovered: a.breakers.Recovered,
-		Recall:    func(s *config.Server) *catalog.Kept { return recall(a.store, s) },
-		Keep:      func(s *config.Server, k *catalog.Kept) { keep(a.store, s, k) },
+		Recall:    a.memory.recall,
+		Keep:      a.memory.keep,
 	})
 	first, _ := a.build(nil, nil, 0)
 	a.rout = router.New(router.Options{
@@ -128,12 +125,26 @@ func New(o Options) (*App, error) {
 	return a, nil
 }
 
+// openStore opens the folder for what outlives a restart; nil if there is none.
+func (a *App) openStore(dir string) *store.Store {
+	if dir == "" {
+		return nil
+	}
+	s, err := store.Open(dir, a.log)
+	if err != nil {
+		a.log.Warn("nothing is kept over a restart", "err", err)
+		a.warnings.Set("state", telemetry.Warning{Category: telemetry.Configuration, Message: "state_dir cannot be used; nothing is kept over a restart", Details: err.Error()})
+		return nil
+	}
+	return s
+}
+
 // Run connects the upstreams and serves the added faces until ctx ends, a face ends
 // or one fails. Then it stops accepting, lets calls in flight finish within
 // limits.drain, ends the connections and returns once everything has stopped.
 func (a *App) Run(ctx context.Context) error {
 	defer keepHeapFloor()()
-	defer a.store.Close()
+	defer a.memory.Close()
 	if c := a.config(); a.reread != nil && c.Watch {
 		a.add("watch", func(ctx context.Context) error {
 			return watchFile(ctx, c.Path, func() { _, _ = a.Reload(ctx, "file changed") })

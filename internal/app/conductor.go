@@ -29,7 +29,7 @@ func (a *App) conduct(ctx context.Context) error {
 		case order := <-a.orders:
 			order()
 		case <-a.tripped:
-			keepBreakers(a.store, a.config().Path, a.breakers.States())
+			a.memory.keepBreakers(a.config().Path, a.breakers.States())
 		case <-a.set.Changed():
 			a.observe()
 			if due == nil {

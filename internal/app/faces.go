@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"mcp-aggregator/internal/admin"
 )
@@ -70,10 +71,19 @@ func (a *App) adminSide(addr string, healthOnly bool) http.Handler {
 	})
 }
 
+// lastReplies is how long the replies of calls that were cut off may take to be written.
+const lastReplies = time.Second
+
 // addHTTP adds an actor that serves HTTP.
 func (a *App) addHTTP(name string, srv *http.Server, ln net.Listener) {
 	a.add(name, func(context.Context) error { return ignoreClosed(srv.Serve(ln)) }, func(ctx context.Context) {
-		if srv.Shutdown(ctx) != nil {
+		if srv.Shutdown(ctx) == nil {
+			return
+		}
+		<-a.drained // calls that were left have been cancelled: their clients are told
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReplies)
+		defer cancel()
+		if srv.Shutdown(grace) != nil {
 			srv.Close()
 		}
 	})

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,10 +14,19 @@ import (
 	"mcp-aggregator/internal/telemetry"
 )
 
-// A reload goes through four steps, all on the conductor's goroutine: compile may fail
-// and touches nothing; commit cannot fail; publish shows clients the new picture, in
+// A reload goes through four steps: compile may fail and touches nothing, and since it
+// may hang in the file system it has a goroutine of its own; the others are done by the
+// conductor: commit cannot fail; publish shows clients the new picture, in
 // which changed servers keep their last lists; then the connections that are no longer
 // wanted end once their calls have.
+
+// readPatience bounds the wait for the configuration file, and for changes that are
+// being made.
+const readPatience = 10 * time.Second
+
+// errSlow is the error of a file that hangs when it is read, as on a network file system
+// whose server has gone.
+var errSlow = errors.New("reading the configuration takes too long")
 
 // errStopped is the error for those who want something of an aggregator that has ended.
 var errStopped = errors.New("the aggregator is stopping")
@@ -24,27 +34,76 @@ var errStopped = errors.New("the aggregator is stopping")
 // Reload reads the configuration file anew and takes up what it says. Why names the
 // reason in the log. A file that cannot be used changes nothing: the plan then has
 // Errors and is not Applied. The error is about the aggregator itself, or ctx.
-func (a *App) Reload(ctx context.Context, why string) (plan admin.Plan, err error) {
-	err = a.onConductor(ctx, func() { plan = a.reload(why) })
-	return plan, err
+func (a *App) Reload(ctx context.Context, why string) (admin.Plan, error) {
+	return a.change(ctx, why, "file", func() (*config.Config, error) {
+		if a.reread == nil {
+			return nil, errors.New("there is no file to read the configuration from")
+		}
+		return a.reread()
+	})
 }
 
 // SetServers replaces the servers by those of a text {"servers": {...}}, YAML or JSON,
 // until the next reload. It is like Reload otherwise.
-func (a *App) SetServers(ctx context.Context, text []byte) (plan admin.Plan, err error) {
-	err = a.onConductor(ctx, func() {
-		next, err := a.config().WithServers("request", text, nil)
-		plan = a.take("request", "runtime", next, err)
+func (a *App) SetServers(ctx context.Context, text []byte) (admin.Plan, error) {
+	return a.change(ctx, "request", "runtime", func() (*config.Config, error) {
+		return a.config().WithServers("request", text, nil)
 	})
+}
+
+// change makes a configuration and has the conductor take it up. Changes are made one
+// at a time, in the order in which they were asked for.
+func (a *App) change(ctx context.Context, why, source string, compile func() (*config.Config, error)) (plan admin.Plan, err error) {
+	patience, cancel := context.WithTimeoutCause(ctx, readPatience, errSlow)
+	defer cancel()
+	release := func() {}
+	next, failure := (*config.Config)(nil), a.begin(patience)
+	if failure == nil {
+		next, release, failure = a.compiled(patience, compile)
+	}
+	defer release()
+	if errors.Is(failure, errStopped) || ctx.Err() != nil {
+		return plan, cmp.Or(context.Cause(ctx), failure) // of the asker, or of the aggregator
+	}
+	err = a.onConductor(ctx, func() { plan = a.take(why, source, next, failure) })
 	return plan, err
 }
 
-func (a *App) reload(why string) admin.Plan {
-	if a.reread == nil {
-		return admin.Plan{Generation: a.rout.Generation().Number, Errors: []string{"there is no file to read the configuration from"}}
+// begin waits until no other change is being made.
+func (a *App) begin(ctx context.Context) error {
+	select {
+	case a.turn <- struct{}{}:
+		return nil
+	case <-a.ended:
+		return errStopped
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	next, err := a.reread()
-	return a.take(why, "file", next, err)
+}
+
+// compiled waits for what compile returns. If that takes too long it is left behind,
+// and until it returns no other change is made: more would hang beside it. Release lets
+// the next change begin; it must be called.
+func (a *App) compiled(ctx context.Context, compile func() (*config.Config, error)) (_ *config.Config, release func(), _ error) {
+	var next *config.Config
+	var err error // both are written before made is closed
+	made := make(chan struct{})
+	go func() {
+		defer close(made)
+		next, err = compile()
+	}()
+	abandon := func(why error) (*config.Config, func(), error) {
+		go func() { <-made; <-a.turn }()
+		return nil, func() {}, why
+	}
+	select {
+	case <-made:
+		return next, func() { <-a.turn }, err
+	case <-a.ended:
+		return abandon(errStopped)
+	case <-ctx.Done():
+		return abandon(context.Cause(ctx))
+	}
 }
 
 // An inForce is the configuration that counts, and where it came from.

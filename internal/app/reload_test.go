@@ -121,6 +121,68 @@ func TestABadFileChangesNothing(t *testing.T) {
 	}
 }
 
+// A file that hangs when it is read holds up those who want it and nothing else.
+func TestAFileThatHangsStopsNothingElse(t *testing.T) {
+	hang := make(chan struct{})
+	var reads atomic.Int64
+	a, err := app.New(app.Options{Config: unwatched(demo()), Reread: func() (*config.Config, error) {
+		if reads.Add(1) == 1 {
+			<-hang
+		}
+		return unwatched(demo(), notes()), nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, err := a.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second waits for the first, whose asker has gone
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if plan, err := a.Reload(ctx, "test"); !errors.Is(err, context.DeadlineExceeded) || plan.Applied {
+			t.Errorf("a reload that hangs: %+v, %v", plan, err)
+		}
+		cancel()
+	}
+	if err := a.Disable("demo"); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the tools go", func() bool { _, ok := a.Snapshot().Tool("demo__echo"); return !ok })
+	ended := make(chan struct{})
+	waiting := make(chan error, 1)
+	go func() { _, err := a.Reload(context.Background(), "test"); waiting <- err }()
+	go func() { stop(); close(ended) }()
+	await(t, "the end of an aggregator whose file hangs", ended)
+	if err := await(t, "the end of a reload that waits", waiting); err == nil {
+		t.Error("a reload that waits succeeds although the aggregator has ended")
+	}
+	close(hang)
+	if n := reads.Load(); n != 1 {
+		t.Errorf("%d reads hang beside each other", n)
+	}
+}
+
+func TestReloadsGoOnOnceTheFileCanBeRead(t *testing.T) {
+	hang := make(chan struct{})
+	var reads atomic.Int64
+	a := start(t, app.Options{Config: unwatched(demo()), Reread: func() (*config.Config, error) {
+		if reads.Add(1) == 1 {
+			<-hang
+		}
+		return unwatched(demo(), notes()), nil
+	}})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := a.Reload(ctx, "test"); err == nil {
+		t.Error("a reload that hangs succeeds")
+	}
+	close(hang)
+	if plan, err := a.Reload(t.Context(), "test"); err != nil || !plan.Applied || !cmp.Equal(plan.Added, []string{"notes"}) {
+		t.Errorf("afterwards: %+v, %v", plan, err)
+	}
+}
+
 func TestServersCanBeReplacedWithoutAFile(t *testing.T) {
 	a := start(t, app.Options{Config: unwatched(demo())})
 	plan, err := a.SetServers(t.Context(), []byte(`{"servers": {"notes": {"builtin": "notes"}}}`))

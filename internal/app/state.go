@@ -1,9 +1,12 @@
 package app
 
 import (
-	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 
 	"mcp-aggregator/internal/breaker"
 	"mcp-aggregator/internal/catalog"
@@ -15,11 +18,29 @@ import (
 const (
 	listsRecord    = "lists"
 	breakersRecord = "breakers"
+	saltRecord     = "salt"
 )
 
+// A memory is what the aggregator knows from its last run.
+type memory struct {
+	*store.Store        // nil keeps nothing
+	salt         []byte // makes fingerprints useless to whoever knows no more than them
+}
+
+// newMemory returns the memory in a store, which may be nil.
+func newMemory(s *store.Store) *memory {
+	m := &memory{s, s.Get(saltRecord, "")}
+	if len(m.salt) != sha256.Size {
+		m.salt = make([]byte, sha256.Size)
+		_, _ = rand.Read(m.salt) // never fails
+		s.Put(saltRecord, "", m.salt)
+	}
+	return m
+}
+
 // recall returns the lists a server had when they were kept last; nil if none are.
-func recall(s *store.Store, server *config.Server) *catalog.Kept {
-	data := s.Get(listsRecord, identity(server))
+func (m *memory) recall(server *config.Server) *catalog.Kept {
+	data := m.Get(listsRecord, m.identity(server))
 	if data == nil {
 		return nil
 	}
@@ -30,49 +51,53 @@ func recall(s *store.Store, server *config.Server) *catalog.Kept {
 	return kept
 }
 
-// keep keeps the lists of a server, unless they are kept already or hold one of its
-// secrets, which a server may have put into a description.
-func keep(s *store.Store, server *config.Server, kept *catalog.Kept) {
-	data, err := json.Marshal(kept)
-	if err != nil {
+// keep keeps the lists of a server, unless they are kept already. Lists that hold one of
+// its secrets, which a server may have put into a description, are not kept, and no
+// older ones stand for them.
+func (m *memory) keep(server *config.Server, kept *catalog.Kept) {
+	if old := m.recall(server); old != nil && old.Same(kept) {
 		return
 	}
-	for _, secret := range server.Secrets() {
-		if bytes.Contains(data, []byte(secret)) {
-			data = nil
-		}
+	data, err := json.Marshal(kept)
+	if err != nil || holdsSecret(kept, server.Secrets()) {
+		data = nil
 	}
-	if old := recall(s, server); old != nil {
-		old.Saved = kept.Saved
-		if same, err := json.Marshal(old); err == nil && bytes.Equal(same, data) {
-			return
-		}
-	}
-	s.Put(listsRecord, identity(server), data)
+	m.Put(listsRecord, m.identity(server), data)
 }
 
-// identity tells servers apart by what decides about their offers. It holds no secrets.
-func identity(server *config.Server) string {
+// identity tells servers apart by what decides about their offers, the account with
+// which they are used included. It holds no secrets.
+func (m *memory) identity(server *config.Server) string {
 	r := server.Redacted()
-	id, err := json.Marshal([]any{r.Type, r.Command, r.Args, r.Cwd, r.URL, r.ServerID, r.Builtin, r.Protocol})
+	id, err := json.Marshal([]any{r.Type, r.Command, r.Args, r.Cwd, r.URL, r.ServerID, r.Builtin, r.Protocol, m.fingerprint(server)})
 	if err != nil {
 		panic(err) // strings always encode
 	}
 	return server.Name + "\n" + string(id)
 }
 
+// fingerprint stands for the values that identity must not show.
+func (m *memory) fingerprint(s *config.Server) string {
+	values, err := json.Marshal([]any{s.Env, s.Headers, s.BearerToken, s.Args, s.Command, s.Cwd, s.URL, s.ServerID})
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	sum := sha256.Sum256(append(slices.Clone(m.salt), values...))
+	return hex.EncodeToString(sum[:])
+}
+
 // recallBreakers returns the breakers that were open when the aggregator with this
 // configuration file ended.
-func recallBreakers(s *store.Store, path string) []breaker.State {
+func (m *memory) recallBreakers(path string) []breaker.State {
 	var states []breaker.State
-	if data := s.Get(breakersRecord, breakersKey(path)); data != nil {
+	if data := m.Get(breakersRecord, breakersKey(path)); data != nil {
 		_ = json.Unmarshal(data, &states) // damaged: none were open
 	}
 	return states
 }
 
 // keepBreakers keeps the breakers that are open.
-func keepBreakers(s *store.Store, path string, states []breaker.State) {
+func (m *memory) keepBreakers(path string, states []breaker.State) {
 	var open []breaker.State
 	for _, st := range states {
 		if st.State == breaker.Open {
@@ -80,11 +105,11 @@ func keepBreakers(s *store.Store, path string, states []breaker.State) {
 		}
 	}
 	if open == nil {
-		s.Put(breakersRecord, breakersKey(path), nil)
+		m.Put(breakersRecord, breakersKey(path), nil)
 		return
 	}
 	if data, err := json.Marshal(open); err == nil {
-		s.Put(breakersRecord, breakersKey(path), data)
+		m.Put(breakersRecord, breakersKey(path), data)
 	}
 }
 

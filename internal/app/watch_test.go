@@ -107,3 +107,66 @@ func TestTheSwapOfAConfigMapIsNoticed(t *testing.T) {
 		}
 	})
 }
+
+// soon fails unless a change is noticed within a time.
+func soon(t *testing.T, changed <-chan struct{}, within time.Duration, what string) {
+	t.Helper()
+	select {
+	case <-changed:
+	case <-time.After(within):
+		t.Errorf("%s was not noticed within %v", what, within)
+	}
+}
+
+func TestAnotherFileThatIsWrittenAllTheTimePostponesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.yaml")
+	write(t, path, "first")
+	changed := watching(t, path)
+	expect(t, changed, "a write", func(i int) { write(t, path, time.Now().String()) })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				_ = os.WriteFile(filepath.Join(dir, "other"), []byte(time.Now().String()), 0o600)
+			}
+		}
+	}()
+	write(t, path, "changed")
+	soon(t, changed, 5*time.Second, "a write beside a busy file")
+	cancel()
+	<-done
+}
+
+func TestAFolderThatIsMadeAgainIsNoticed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	path := filepath.Join(dir, "config.yaml")
+	remake := func(text string) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, text)
+	}
+	remake("first")
+	changed := watching(t, path)
+	expect(t, changed, "a write", func(i int) { write(t, path, time.Now().String()) })
+	if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-changed:
+		t.Error("the removal was announced as a change")
+	case <-time.After(lookMissing + 2*settleFile): // a look finds nothing to watch
+	}
+	remake("made again")
+	soon(t, changed, 5*time.Second, "the new folder")
+	write(t, path, "changed")
+	soon(t, changed, 5*time.Second, "a write in the new folder")
+}

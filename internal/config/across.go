@@ -27,7 +27,7 @@ func (l *loader) across(c *Config, root *node) {
 				continue
 			}
 			l.knownQueue(c, tools.get(name).get("queue"), join(at, "queue"), t.Queue)
-			l.knownFallbacks(c, tools.get(name).get("fallback"), join(at, "fallback"), t.Fallback)
+			l.knownFallbacks(c, tools.get(name).get("fallback"), join(at, "fallback"), s.Name+"."+name, t.Fallback)
 		}
 	}
 	if c.Retry.Base > c.Retry.MaxDelay {
@@ -51,8 +51,8 @@ func (l *loader) knownQueue(c *Config, at *node, path, name string) {
 	l.fail(orPlace(at), path, "there is no queue %q%s", short(name), hint)
 }
 
-// knownFallbacks reports targets that are no tool of a configured server.
-func (l *loader) knownFallbacks(c *Config, at *node, path string, targets []Fallback) {
+// knownFallbacks reports targets that are no tool of a configured server, or the tool itself.
+func (l *loader) knownFallbacks(c *Config, at *node, path, tool string, targets []Fallback) {
 	for i, f := range targets {
 		here := path + "[" + strconv.Itoa(i) + "]"
 		place := at
@@ -63,6 +63,8 @@ func (l *loader) knownFallbacks(c *Config, at *node, path string, targets []Fall
 			return strings.HasPrefix(f.Tool, s.Name+".") && len(f.Tool) > len(s.Name)+1
 		}) {
 			l.fail(orPlace(place), here, "expected server.tool with one of the servers here; got %q", short(f.Tool))
+		} else if f.Tool == tool {
+			l.fail(orPlace(place), here, "%q cannot stand in for itself", short(f.Tool))
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (l *loader) adoptEnvFile(n, file *node, path string) {
 	if !ok {
 		return
 	}
-	src, err := readRegular(l.absolute(name), maxPEM)
+	src, err := readFile(l.absolute(name), maxPEM)
 	if err != nil {
 		l.fail(file, path, "%q %v", short(file.text), err)
 		return

@@ -193,7 +193,8 @@ func looksLikeJSON(path string, src []byte) bool {
 	return c == '"' || c == '}'
 }
 
-// readFile reads a regular file of bounded size; its errors are sentences for people.
+// readFile reads a regular file of bounded size; its errors are sentences for people. Pipes and devices are
+// refused: a running aggregator reads its files again, and such a read may never end.
 func readFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -201,6 +202,9 @@ func readFile(path string, limit int64) ([]byte, error) {
 	}
 	if info.IsDir() {
 		return nil, errors.New("is a folder, not a file")
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("is not a regular file but %s", sortOf(info.Mode()))
 	}
 	if info.Size() > limit {
 		return nil, fmt.Errorf("larger than %d MiB", limit>>20)
@@ -210,7 +214,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, plainError(err)
 	}
 	defer f.Close()
-	// One byte more than allowed, so that a device or pipe of any length is noticed, too.
+	// One byte more than allowed, so that a file that has grown is noticed, too.
 	src, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, plainError(err)
@@ -219,6 +223,19 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("larger than %d MiB", limit>>20)
 	}
 	return src, nil
+}
+
+// sortOf names what is no regular file.
+func sortOf(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "something else"
 }
 
 // plainError drops the path and the system call from a file error.

@@ -18,9 +18,13 @@ const minSecret = 6
 // secretName finds names that promise a secret: GITHUB_TOKEN, --api-key, X-Auth.
 var secretName = regexp.MustCompile(`(?i)token|secret|passw|pwd|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth|bearer|cookie`)
 
+// urlPassword finds the password of a URL in a text: behind the first colon of what stands before the last @.
+var urlPassword = regexp.MustCompile(`(://[^/?#\s:@]*:)([^/?#\s]*)@`)
+
 // Secrets lists the configured values that must never appear in logs, errors or answers, longest first:
-// the bearer token, header values, environment values with a telling name, the password and telling query
-// values of the URL, and every value that a variable reference brought in. Values under six bytes are left out.
+// the bearer token, header values, environment values with a telling name, values of arguments with one, the
+// password and telling query values of the URL, passwords of URLs in arguments and the environment, and every
+// value that a variable reference brought in. Values under six bytes are left out.
 func (s *Server) Secrets() []string {
 	all := append([]string{s.BearerToken}, s.secrets...)
 	for _, v := range s.Headers {
@@ -33,6 +37,11 @@ func (s *Server) Secrets() []string {
 		if secretName.MatchString(name) {
 			all = append(all, v)
 		}
+		all = append(all, urlPasswords(v)...)
+	}
+	for i, a := range s.Args {
+		_, value := secretArgument(s.Args, i)
+		all = append(append(all, value), urlPasswords(a)...)
 	}
 	if u, err := url.Parse(s.URL); err == nil {
 		password, _ := u.User.Password()
@@ -77,19 +86,40 @@ func (s *Server) Redacted() *Server {
 	mask := s.mask()
 	r.URL, r.Command, r.Cwd, r.ServerID = redactURL(mask(s.URL)), mask(s.Command), mask(s.Cwd), mask(s.ServerID)
 	r.Args = nil
-	next := false // the argument is the value of the flag before it
-	for _, a := range s.Args {
-		flag, _, hasValue := strings.Cut(a, "=")
-		switch secret := secretName.MatchString(flag) && strings.HasPrefix(a, "-"); {
-		case secret && hasValue:
-			a = flag + "=" + hidden
-		case next && !strings.HasPrefix(a, "-"):
-			a = hidden
+	for i, a := range s.Args {
+		if flag, value := secretArgument(s.Args, i); value != "" {
+			a = flag + hidden
 		}
-		next = !hasValue && strings.HasPrefix(a, "-") && secretName.MatchString(a)
-		r.Args = append(r.Args, mask(a))
+		r.Args = append(r.Args, mask(urlPassword.ReplaceAllString(a, "${1}"+hidden+"@")))
 	}
 	return &r
+}
+
+// secretArgument returns the secret that an argument holds, "" if it holds none, and what stands before it: a flag
+// with a telling name and =, or nothing if the flag is the argument before.
+func secretArgument(args []string, i int) (before, value string) {
+	flag, value, hasValue := strings.Cut(args[i], "=")
+	if strings.HasPrefix(flag, "-") {
+		if hasValue && secretName.MatchString(flag) {
+			return flag + "=", value
+		}
+		return "", ""
+	}
+	if i == 0 || !strings.HasPrefix(args[i-1], "-") || strings.Contains(args[i-1], "=") || !secretName.MatchString(args[i-1]) {
+		return "", ""
+	}
+	return "", args[i]
+}
+
+// urlPasswords lists the passwords of URLs in a text, as they are written and as they are meant.
+func urlPasswords(text string) (all []string) {
+	for _, m := range urlPassword.FindAllStringSubmatch(text, -1) {
+		all = append(all, m[2])
+		if plain, err := url.PathUnescape(m[2]); err == nil && plain != m[2] {
+			all = append(all, plain)
+		}
+	}
+	return all
 }
 
 // mask replaces the server's secrets in a text.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"mcp-aggregator/internal/config"
 )
@@ -63,15 +64,44 @@ func TestSecretsAreListed(t *testing.T) {
 	if diff := cmp.Diff(want, c.Servers[0].Secrets()); diff != "" {
 		t.Errorf("remote (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"hunter2-literal", "hunter2-token"}, c.Servers[1].Secrets()); diff != "" {
+	if diff := cmp.Diff([]string{"hunter2-literal", "hunter2-token", "hunter2-flag", "hunter2-arg"}, c.Servers[1].Secrets()); diff != "" {
 		t.Errorf("local (-want +got):\n%s", diff)
 	}
-	if got := len(c.Secrets()); got != 9 {
-		t.Errorf("%d secrets of all servers, want 9", got)
+	if got := len(c.Secrets()); got != 11 {
+		t.Errorf("%d secrets of all servers, want 11", got)
 	}
 	file := load(t, "testdata/vscode.good.json", env)
 	if !slices.Contains(file.Secrets(), "hunter2-file") || !slices.Contains(file.Secrets(), "hunter2-input") {
 		t.Errorf("values of an envFile or an input are missing: %d secrets", len(file.Secrets()))
+	}
+}
+
+func TestSecretsStandInArgumentsAndURLs(t *testing.T) {
+	for _, tt := range []struct {
+		what, server, shown string
+		want                []string
+	}{
+		{"the value of a flag", "args: [--token, hunter2-a]", "run --token ***", []string{"hunter2-a"}},
+		{"the value of a flag behind =", "args: [--api-key=hunter2=a]", "run --api-key=***", []string{"hunter2=a"}},
+		{"a flag behind a flag", "args: [--token, --verbose]", "run --token --verbose", nil},
+		{"the value of another flag", "args: [--file, some-file]", "run --file some-file", nil},
+		{"a value again elsewhere", "args: [--token, hunter2-a, x/hunter2-a]", "run --token *** x/***", []string{"hunter2-a"}},
+		{"a password in the URL of an argument", `args: ["--db=postgres://me:hunter2@db/x"]`, "run --db=postgres://me:***@db/x", []string{"hunter2"}},
+		{"a short one", `args: ["postgres://me:abc@db/x"]`, "run postgres://me:***@db/x", nil},
+		{"one with an @", `args: ["postgres://me:hunter@2@db/x"]`, "run postgres://me:***@db/x", []string{"hunter@2"}},
+		{"an escaped one", `args: ["postgres://me:hunter%402@db/x"]`, "run postgres://me:***@db/x", []string{"hunter%402", "hunter@2"}},
+		{"two in one variable", `env: {DB: "redis://:hunter2-a@a, redis://:hunter2-bc@b"}`, "run", []string{"hunter2-bc", "hunter2-a"}},
+		{"a port and an @ in the path", `args: ["http://host:8080/@someone"]`, "run http://host:8080/@someone", nil},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			s := parse(t, "servers: {a: {command: run, "+tt.server+"}}", env).Servers[0]
+			if diff := cmp.Diff(tt.want, s.Secrets(), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			if got := s.String(); got != "a (stdio: "+tt.shown+")" {
+				t.Errorf("shown as %q, want %q", got, tt.shown)
+			}
+		})
 	}
 }
 

@@ -3,9 +3,7 @@ package config
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net/url"
-	"os"
 	"strings"
 )
 
@@ -132,7 +130,7 @@ func (c *serverCheck) tlsFiles() {
 			continue
 		}
 		*files[key] = c.absolute(*files[key])
-		data, err := readRegular(*files[key], maxPEM)
+		data, err := readFile(*files[key], maxPEM)
 		if err != nil {
 			c.failTLS(n, key, "%q %v", short(n.get(key).text), err)
 			continue
@@ -158,12 +156,4 @@ func (c *serverCheck) tlsFiles() {
 
 func (c *serverCheck) failTLS(n *node, key, format string, args ...any) {
 	c.fail(n.get(key), join(join(c.path, "tls"), key), format, args...)
-}
-
-// readRegular is readFile for files that are opened without a person watching: no devices, no pipes.
-func readRegular(path string, limit int64) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, errors.New("is not a regular file")
-	}
-	return readFile(path, limit)
 }

@@ -10,6 +10,10 @@ import (
 // errStopping is why nothing more is accepted.
 var errStopping = fault.Of(fault.ShuttingDown, "", "the aggregator is stopping")
 
+// errCutOff is the end of a call in flight when the time for draining is over. It is
+// not errStopping, which says that nothing has happened and invites to a repetition.
+var errCutOff = fault.Of(fault.Cancelled, "", "the aggregator has stopped during the call, which may have been executed")
+
 // rpcError makes a failure of our own into the error to answer: what happened, what
 // to do next, and the same for machines in data.
 func rpcError(f *fault.Error) *wire.RPCError {

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"strconv"
 	"sync"
@@ -51,12 +52,13 @@ func (x *exchange) push(msg []byte) {
 	x.events.offer(msg)
 }
 
-// writeEvents is the writer of an answer that became an event stream.
+// writeEvents is the writer of an answer that became an event stream. It ends when the
+// reply is there, not with the request's context: a call that is cut off has one, too.
 func (x *exchange) writeEvents() {
 	defer close(x.written)
 	to := newPatient(x.w, x.s.cfg.Limits.Write)
 	if x.err = to.startEvents(); x.err == nil {
-		x.err = x.s.serveEvents(x.r.Context(), to, x.events)
+		x.err = x.s.serveEvents(context.WithoutCancel(x.r.Context()), to, x.events)
 	}
 	x.events.close()
 }

@@ -101,9 +101,9 @@ func (s *Server) Close(ctx context.Context) {
 	case <-ctx.Done():
 		s.log.Warn("calls in flight are cut off")
 	}
-	s.kill(errStopping)
+	s.kill(errCutOff)
 	for _, sess := range s.sessions.all() {
-		s.endSession(sess, errStopping)
+		s.endSession(sess, errCutOff)
 	}
 	s.own.finish()
 	// Requests end with their context; one that does not is not worth hanging for.

@@ -59,6 +59,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	case <-grace:
 	case <-ctx.Done():
 	case <-s.base.Done(): // the time for draining is over
+		cancel(context.Cause(s.base))
 	}
 	cancel(errHungUp)
 	<-finished

@@ -2,7 +2,7 @@
 // of each server, open breakers. A record is a file of its own in one folder, replaced
 // as a whole, so that several aggregators of one user may share the folder and a crash
 // leaves either the old record or the new one. Everything in it can be deleted at any
-// time; what is lost is learnt anew.
+// time; what is lost is learnt anew. What nobody has asked for in 30 days goes.
 //
 // Concurrency: a Store is safe for concurrent use. Put notes what to write and returns;
 // one goroutine, started by Open and ended by Close, writes.
@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 )
 
 // MaxRecord is the largest record that is kept, in bytes.
@@ -39,10 +40,18 @@ type Store struct {
 }
 
 // Open makes the folder if need be, readable for its owner only, and starts the writer.
+// A folder in which nothing can be written is an error.
 func Open(dir string, log *slog.Logger) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the state folder: %w", err)
 	}
+	probe, err := os.CreateTemp(dir, fileName("probe", "")+tmp+"*")
+	if err != nil {
+		return nil, fmt.Errorf("writing in the state folder: %w", err)
+	}
+	probe.Close()
+	os.Remove(probe.Name())
+	removeOld(dir, leftBehind, maxTemporary)
 	s := &Store{dir: dir, log: log, wake: make(chan struct{}, 1), done: make(chan struct{}), pending: map[string][]byte{}}
 	go s.write()
 	return s, nil
@@ -61,24 +70,42 @@ func (s *Store) Get(kind, key string) []byte {
 	if ok {
 		return waiting
 	}
-	data, err := read(filepath.Join(s.dir, name))
+	data, err := read(filepath.Join(s.dir, name), time.Now())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.log.Warn("record not read", "kind", kind, "err", err)
 	}
 	return data
 }
 
-func read(path string) ([]byte, error) {
+// read reads a record and notes that somebody wants it. Only regular files are opened: a
+// pipe would never end. Files are replaced and never written in place, so the size stays.
+func read(path string, now time.Time) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", filepath.Base(path))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxRecord+1))
-	if err == nil && len(data) > MaxRecord {
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if info.Size() > MaxRecord {
 		return nil, fmt.Errorf("%s is larger than %d bytes", filepath.Base(path), MaxRecord)
 	}
-	return data, err
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", filepath.Base(path), err)
+	}
+	if now.Sub(info.ModTime()) > noteUse {
+		_ = os.Chtimes(path, now, now) // else it is removed some day, and learnt anew
+	}
+	return data, nil
 }
 
 // Put replaces a record; nil data deletes it. It does not wait for the disk: of several
@@ -120,7 +147,7 @@ func (s *Store) Close() {
 // write is the writer's goroutine.
 func (s *Store) write() {
 	defer close(s.done)
-	failed := false
+	failed, tidied := false, false
 	for range s.wake {
 		s.mu.Lock()
 		batch := maps.Clone(s.pending)
@@ -132,6 +159,11 @@ func (s *Store) write() {
 			}
 			failed = err != nil
 			s.written(name, data)
+		}
+		if !tidied {
+			// Not at once: what this process uses it has asked for before it writes.
+			removeOld(s.dir, record, maxUnused)
+			tidied = true
 		}
 	}
 }
@@ -155,7 +187,7 @@ func (s *Store) replace(name string, data []byte) error {
 		}
 		return nil
 	}
-	f, err := os.CreateTemp(s.dir, name+".tmp-*") // for its owner only
+	f, err := os.CreateTemp(s.dir, name+tmp+"*") // for its owner only
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -110,5 +111,87 @@ func TestAFolderThatCannotBeMadeIsAnError(t *testing.T) {
 	}
 	if _, err := store.Open(filepath.Join(file, "x"), slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestAFolderInWhichNothingCanBeWrittenIsAnError(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(dir, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("no error")
+	}
+}
+
+// age makes all files of a folder look untouched for some time.
+func age(t *testing.T, dir string, d time.Duration) {
+	t.Helper()
+	then := time.Now().Add(-d)
+	for name := range names(t, dir) {
+		if err := os.Chtimes(filepath.Join(dir, name), then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func names(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for _, e := range entries {
+		all[e.Name()] = true
+	}
+	return all
+}
+
+func TestFilesOfAProcessThatDiedAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	add := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const dead, young = "lists-a-0123456789abcdef.json.tmp-17", "lists-a-0123456789abcdef.json.tmp-18"
+	add(dead)
+	add("somebody.tmp-1")
+	age(t, dir, 2*time.Hour)
+	add(young)
+	open(t, dir)
+	if got := names(t, dir); got[dead] || !got[young] || !got["somebody.tmp-1"] || len(got) != 2 {
+		t.Errorf("left are %v", got)
+	}
+}
+
+func TestRecordsThatNobodyAsksForAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	first := open(t, dir)
+	first.Put("lists", "gone", []byte("x"))
+	first.Put("lists", "used", []byte("x"))
+	first.Close()
+	if err := os.WriteFile(filepath.Join(dir, "lists-mine.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	age(t, dir, 31*24*time.Hour)
+	second := open(t, dir)
+	if got := second.Get("lists", "used"); string(got) != "x" {
+		t.Fatalf("before anything is written the record is %q", got)
+	}
+	second.Put("lists", "new", []byte("x"))
+	second.Close()
+	third := open(t, dir)
+	for key, want := range map[string]string{"gone": "", "used": "x", "new": "x"} {
+		if got := third.Get("lists", key); string(got) != want {
+			t.Errorf("%q is %q, want %q", key, got, want)
+		}
+	}
+	if !names(t, dir)["lists-mine.json"] {
+		t.Error("a file of somebody else was removed")
 	}
 }
