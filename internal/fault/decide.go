@@ -7,6 +7,8 @@ func (e *Error) MayRepeat(safe bool, losses int) bool {
 	switch {
 	case e.Code != "":
 		return false // whoever lends connections has waited, and knows that none comes
+	case e.Final:
+		return false // to do it again would multiply what was done already
 	case rule.Executed == Perhaps && !safe:
 		return false
 	case rule.Retry == RetryOnce:

@@ -52,6 +52,7 @@ type Error struct {
 	Attempts   int           // how often the call was tried, 0 if nobody counted
 	Conn       int64         // number of the connection that was lost with the call, 0 if none was
 	Safe       bool          // executing the call twice does no harm
+	Final      bool          // who sent it has repeated it as often as makes sense
 	Err        error         // the cause, for logs; may be nil
 }
 

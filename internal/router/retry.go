@@ -30,6 +30,7 @@ func (r *Router) retry(next Handler) Handler {
 func (r *Router) again(ctx context.Context, c *Call, next Handler, err error) (Reply, error) {
 	policy := &c.config().Retry
 	safe, losses := c.safe(), 0
+	var lost *fault.Error // the attempt that was perhaps executed; nil: none was
 	for attempt := 1; ; attempt++ {
 		last, ok := errors.AsType[*fault.Error](err)
 		if !ok {
@@ -39,14 +40,14 @@ func (r *Router) again(ctx context.Context, c *Call, next Handler, err error) (R
 		f.Attempts, f.Safe = attempt, safe
 		pause := pauseBefore(attempt, f.RetryAfter, policy)
 		if attempt >= policy.MaxAttempts || !f.MayRepeat(safe, losses) || pause > policy.MaxDelay || !c.hasTime(pause) {
-			return Reply{}, &f
+			return Reply{}, whole(&f, lost)
 		}
 		done := r.budget.Repeat(c.Server, time.Now(), policy.Budget)
 		if done == nil {
-			return Reply{}, &f
+			return Reply{}, whole(&f, lost)
 		}
-		if f.Kind == fault.Lost {
-			losses++
+		if f.Kind.Rule().Executed == fault.Perhaps {
+			losses, lost = losses+1, last
 		}
 		reply, err2 := r.attempt(ctx, c, next, pause, done)
 		if err2 == nil {
@@ -54,6 +55,19 @@ func (r *Router) again(ctx context.Context, c *Call, next Handler, err error) (R
 		}
 		err = err2
 	}
+}
+
+// whole is the error of a call whose last attempt ended in f and of which another one
+// was lost before, unless that is nil. What was perhaps executed stays so, whatever has
+// become of the attempts after it.
+func whole(f, lost *fault.Error) *fault.Error {
+	if lost == nil || f.Kind.Rule().Executed == fault.Perhaps {
+		return f
+	}
+	all := *lost
+	all.Reason += "; the attempt after it: " + f.Reason
+	all.Attempts, all.Safe, all.RetryAfter = f.Attempts, f.Safe, f.RetryAfter
+	return &all
 }
 
 // attempt makes another attempt after a pause.

@@ -53,6 +53,10 @@ func TestOnlyWhatDoesNoHarmIsRepeated(t *testing.T) {
 		{"lost, safe", true, []error{kind(fault.Lost)}, 2, ""},
 		{"lost twice, safe", true, []error{kind(fault.Lost), kind(fault.Lost)}, 2, "lost 2"},
 		{"never sent, then lost", false, []error{kind(fault.Unreachable), kind(fault.Lost)}, 2, "lost 2"},
+		{"lost, then never sent", true, []error{kind(fault.Lost), lent}, 2, "lost 2"},
+		{"lost, then never sent, then turned away", true, []error{kind(fault.Lost), kind(fault.Unreachable), kind(fault.Overloaded)}, 3, "lost 3"},
+		{"lost, then timed out", true, []error{kind(fault.Lost), kind(fault.Timeout)}, 2, "timeout 2"},
+		{"never sent, and repeated enough by who sends", true, []error{&fault.Error{Kind: fault.Unreachable, Server: "demo", Final: true}}, 1, "unreachable 1"},
 		{"timed out, safe", true, []error{kind(fault.Timeout)}, 1, "timeout 1"},
 		{"cancelled, safe", true, []error{kind(fault.Cancelled)}, 1, "cancelled 1"},
 		{"no MCP, safe", true, []error{kind(fault.Protocol)}, 1, "protocol 1"},
@@ -77,6 +81,53 @@ func TestOnlyWhatDoesNoHarmIsRepeated(t *testing.T) {
 					t.Errorf("sent %d times, ended %q; want %d, %q", *reached, got, c.reached, c.want)
 				}
 			})
+		})
+	}
+}
+
+func TestWhatWasPerhapsExecutedIsSaidToBeWhateverFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRouter(t, func(s *config.Server) {
+			s.ToolOverrides = map[string]*config.ToolOverride{"add": {Idempotent: new(true)}}
+		})
+		end, _ := outcomes(fault.Of(fault.Lost, "demo", "the connection broke"),
+			&fault.Error{Kind: fault.Unreachable, Code: fault.CodeRestartFailed, Server: "demo", Reason: "no route", RetryAfter: time.Second})
+		_, err := r.Chain(end)(t.Context(), newCall(t, r, "demo__add", `{}`))
+		f, ok := errors.AsType[*fault.Error](err)
+		if !ok || f.Kind != fault.Lost || f.Code != "" || !f.Retryable() || f.RetryAfter != time.Second ||
+			!strings.Contains(f.Reason, "the connection broke") || !strings.Contains(f.Reason, "no route") {
+			t.Errorf("ended in %+v", f)
+		}
+	})
+}
+
+// TestARefusalOfAProxyIsNoProof covers what proxies and servers with another address
+// answer: it must not make a write be sent again.
+func TestARefusalOfAProxyIsNoProof(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer mcptest.HTTPAnswer
+		kind   string
+		reads  int // attempts of a tool that only reads
+	}{
+		"503":             {mcptest.HTTPAnswer{Status: 503}, "protocol", 1},
+		"503 with a time": {mcptest.HTTPAnswer{Status: 503, Header: map[string]string{"Retry-After": "0"}}, "lost", 2},
+		"a redirect":      {mcptest.HTTPAnswer{Status: 307, Header: map[string]string{"Location": "/"}}, "protocol", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, raw := overHTTP(t, func(q *mcptest.Request) *mcptest.Answer {
+				if q.Method != "tools/call" {
+					return nil
+				}
+				return &mcptest.Answer{HTTP: &c.answer}
+			}, "write", "read_rows")
+			f := failed(t, t.Context(), r, "web__write")
+			if n := len(raw.Received("tools/call")); n != 1 || f.Kind != c.kind || f.Retryable || !strings.Contains(f.Text, "may have been executed") {
+				t.Errorf("a write was sent %d times and answered %+v", n, f)
+			}
+			f = failed(t, t.Context(), r, "web__read_rows")
+			if n := len(raw.Received("tools/call")) - 1; n != c.reads || f.Retryable != (c.reads > 1) {
+				t.Errorf("a read was sent %d times and answered %+v", n, f)
+			}
 		})
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"mcp-aggregator/internal/bridge"
 	"mcp-aggregator/internal/builtin"
 	"mcp-aggregator/internal/catalog"
@@ -220,4 +222,32 @@ func TestCallsWaitForAServerThatIsStartingAndLearnWhyOneIsNot(t *testing.T) {
 	if got := call(t, t.Context(), r, wire.Legacy, "tools/call", `{"name":"slow__nope"}`); got != "error -32602 Unknown tool: slow__nope " {
 		t.Errorf("an unknown tool of a server that is there: %s", got)
 	}
+}
+
+func TestAToolOfTheServerBeforeAChangeIsUnknownOnceTheListsAreFresh(t *testing.T) {
+	c := config.Default()
+	c.Servers = []*config.Server{builtinServer("old")}
+	builtins := map[string]func() *mcp.Server{
+		"old": serverOf(map[string]tool{"gone": answers("x")}), "new": serverOf(map[string]tool{"fresh": answers("x")}),
+	}
+	set := upstream.New(upstream.Options{Limits: c.Limits, Builtins: builtins})
+	defer set.Close(context.Background())
+	server := func(builtin string) *config.Server {
+		s := builtinServer(builtin)
+		s.Name, s.Lazy = "beta", true
+		return s
+	}
+	set.Apply([]*config.Server{server("old")})
+	<-set.Settled()
+	set.Apply([]*config.Server{server("new")})
+	<-set.Settled()
+	c.Servers = []*config.Server{server("new")}
+	gen := &router.Generation{Config: c, Servers: map[string]*config.Server{"beta": c.Servers[0]}}
+	gen.Catalog, _ = catalog.Build(set.Listings(), catalog.Rules{Servers: c.Servers})
+	r := router.New(router.Options{Upstreams: set, Identity: bridge.NewIdentity("agg", "1")}, gen)
+	r.MarkReady()
+	if got := call(t, t.Context(), r, wire.Legacy, "tools/call", `{"name":"beta__gone"}`); got != "error -32602 Unknown tool: beta__gone " {
+		t.Errorf("answered %q", got)
+	}
+	works(t, r, "beta__fresh", `{}`)
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -12,8 +13,14 @@ import (
 )
 
 // maxDedicated bounds the connections of one server that belong to single sessions
-// and calls: each may be a process.
+// and calls: each may be a process. When so many are open a newcomer takes the place of
+// the one that has been idle for longest, if that is at least evictAfter; without such
+// a one it is turned away.
 const maxDedicated = 256
+
+// evictAfter is how long a session that may come back at any moment has its connection
+// for itself.
+const evictAfter = 30 * time.Second
 
 // dedicated are the connections of a server whose sharing is session or call: each
 // serves one downstream session, or one call (UP-8). They are for calls only. The
@@ -124,7 +131,15 @@ func (d *dedicated) make(ctx context.Context, session string) (*solo, error) {
 	if err := d.admitLocked(); err != nil {
 		return nil, err
 	}
+	var room <-chan struct{}
+	if len(d.all) >= maxDedicated {
+		if room = d.evictLocked(); room == nil {
+			return nil, fault.Of(fault.Overloaded, d.o.name, "%d connections for single sessions or calls are open and in use, "+
+				"and one server can have no more; end sessions that are not needed, or set sharing to shared", len(d.all))
+		}
+	}
 	p := newSolo(d, session)
+	p.room = room
 	if d.failure != nil {
 		p.trial, d.trial = true, true
 	}
@@ -157,8 +172,27 @@ func (d *dedicated) admitLocked() error {
 		return &fault.Error{Kind: fault.Unreachable, Server: d.o.name, Code: fault.CodeShuttingDown, Reason: "is disconnected by request; connect it to use it"}
 	case d.failure != nil && (d.trial || time.Now().Before(d.next)):
 		return d.o.turnAway(&face{err: d.failure, next: d.next})
-	case len(d.all) >= maxDedicated:
-		return fault.Of(fault.Overloaded, d.o.name, "%d connections for single sessions or calls are open; that is the limit", len(d.all))
+	}
+	return nil
+}
+
+// evictLocked ends the connection that has been idle for longest, to make room. The
+// channel it returns is closed when it is closed; nil if none is idle for long enough.
+func (d *dedicated) evictLocked() <-chan struct{} {
+	before := time.Now().Add(-evictAfter).UnixNano()
+	var idle []*solo
+	for _, p := range d.bySession {
+		if p.used.Load() <= before {
+			idle = append(idle, p)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *solo) int { return cmp.Compare(a.used.Load(), b.used.Load()) })
+	for _, p := range idle {
+		if l := p.live.Load(); l != nil && l.retireUnused() {
+			d.unregisterLocked(p)
+			p.cancel(errUnused)
+			return p.gone
+		}
 	}
 	return nil
 }
@@ -223,6 +257,7 @@ func (d *dedicated) forget(p *solo) {
 	d.mu.Lock()
 	delete(d.all, p)
 	d.mu.Unlock()
+	close(p.gone)
 	d.o.signal()
 }
 

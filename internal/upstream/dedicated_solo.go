@@ -17,9 +17,11 @@ import (
 type solo struct {
 	d       *dedicated
 	o       *owner
-	session string // "" if it is for one call
-	round   int    // of dedicated, when it was begun
-	trial   bool   // the one attempt that is made after a failure; guarded by dedicated.mu
+	session string          // "" if it is for one call
+	room    <-chan struct{} // closed when there is room for it; nil: there is
+	gone    chan struct{}   // closed when it is closed
+	round   int             // of dedicated, when it was begun
+	trial   bool            // the one attempt that is made after a failure; guarded by dedicated.mu
 
 	ctx    context.Context // of run; its cause says why the connection ends
 	cancel context.CancelCauseFunc
@@ -53,7 +55,7 @@ const (
 func newSolo(d *dedicated, session string) *solo {
 	p := &solo{
 		d: d, o: d.o, session: session, round: d.round,
-		ready: make(chan struct{}), wake: make(chan struct{}, 1), ignored: make(chan struct{}, 1),
+		gone: make(chan struct{}), ready: make(chan struct{}), wake: make(chan struct{}, 1), ignored: make(chan struct{}, 1),
 	}
 	p.ctx, p.cancel = context.WithCancelCause(d.ctx)
 	p.touch()
@@ -82,6 +84,14 @@ func (p *solo) run() {
 // connect makes the connection. It returns nil if that failed, which err says then, or
 // if the connection is not wanted any more.
 func (p *solo) connect() *liveConn {
+	if p.room != nil {
+		select {
+		case <-p.room:
+		case <-p.ctx.Done():
+			p.d.unregister(p)
+			return nil
+		}
+	}
 	server := p.o.server()
 	leave, err := p.o.starts.enter(p.ctx, server.Type)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -327,6 +328,51 @@ func TestConnectionsOfSessionsAreLimited(t *testing.T) {
 		s.EndSession("7")
 		synctest.Wait()
 		mustCall(t, s, "one too many")
+	})
+}
+
+func TestANewcomerTakesThePlaceOfTheLongestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := herd{answer: func(_ int, q *mcptest.Request) *mcptest.Answer {
+			if q.Method == "tools/call" && q.Name == "hang" {
+				return &mcptest.Answer{Delay: time.Minute}
+			}
+			return nil
+		}}
+		s := newSet(t, h.dial, sharing("session"))
+		busy := make(chan error, 1)
+		go func() { busy <- callAs(t.Context(), s, "busy", "hang") }()
+		synctest.Wait()
+		for i := range upstream.MaxDedicated - 1 {
+			time.Sleep(time.Millisecond)
+			mustCall(t, s, fmt.Sprint(i))
+		}
+		time.Sleep(29 * time.Second)
+		err := callAs(t.Context(), s, "one too many", "a")
+		if fault.KindOf(err) != fault.Overloaded || !strings.Contains(err.Error(), "256") || !strings.Contains(err.Error(), "sharing") {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(time.Second)
+		mustCall(t, s, "0") // not idle any more
+		mustCall(t, s, "one too many")
+		synctest.Wait()
+		if n := h.alive.Load(); n != upstream.MaxDedicated+1 {
+			t.Errorf("%d peers are connected", n)
+		}
+		starts := len(h.attempts())
+		for _, session := range []string{"0", "2", "254"} {
+			mustCall(t, s, session)
+		}
+		if n := len(h.attempts()); n != starts {
+			t.Errorf("others than the longest idle one lost their place: %d new starts", n-starts)
+		}
+		mustCall(t, s, "1") // had lost its place, and takes that of another
+		if n := len(h.attempts()); n != starts+1 {
+			t.Errorf("%d new starts, want 1", n-starts)
+		}
+		if err := <-busy; err != nil {
+			t.Errorf("the call in flight: %v", err)
+		}
 	})
 }
 

@@ -136,7 +136,7 @@ func (d *dialer) withRemedy(err error) error {
 		said.Reason += "; check headers and bearer_token"
 	case f.Kind == fault.Unreachable:
 		said.Reason += "; check that the server is running and that url is right"
-	case f.Kind == fault.Protocol && !errors.Is(err, errNoRevision):
+	case f.Kind == fault.Protocol && !errors.Is(err, errNoRevision) && !unavailable(err):
 		said.Reason += "; check url"
 	default:
 		return err
@@ -371,7 +371,7 @@ func final(err error) bool {
 // understand, rather than that it is slow, gone or wants credentials.
 func answered(err error) bool {
 	kind := fault.KindOf(err)
-	return kind == fault.Protocol || kind == fault.Rejected
+	return (kind == fault.Protocol || kind == fault.Rejected) && !unavailable(err)
 }
 
 // reasonOf is the sentence of an error, without the server's name where the error

@@ -186,7 +186,7 @@ func (h *handshake) initialized(ctx context.Context) error {
 	err := h.t.Notify(ctx, "notifications/initialized", wire.Value{})
 	switch fault.KindOf(err) {
 	case fault.Protocol, fault.Rejected:
-		if err != nil && !isClosed(h.t.Done()) {
+		if err != nil && !isClosed(h.t.Done()) && !unavailable(err) {
 			h.opts.log().Warn("the server refused the notification that completes its handshake", "server", h.server, "err", err)
 			return nil
 		}

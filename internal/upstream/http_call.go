@@ -76,7 +76,8 @@ func (t *httpConn) afterFailure(ctx context.Context, h *httpHead, c *httpCall, e
 // because its session is gone, after n renewals for its sake.
 func (t *httpConn) afterLoss(ctx context.Context, h *httpHead, n int) (*httpHead, error) {
 	if n == maxRenewals {
-		return nil, fault.Of(fault.Unreachable, t.server, "the server forgets its sessions faster than they can be renewed; nothing was executed")
+		return nil, &fault.Error{Kind: fault.Unreachable, Server: t.server, Final: true,
+			Reason: "the server forgets its sessions faster than they can be renewed"}
 	}
 	if err := t.renew(ctx, h); err != nil {
 		return nil, err

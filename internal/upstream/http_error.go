@@ -82,7 +82,12 @@ func (t *httpConn) refusal(resp *http.Response, text []byte) error {
 		e.Kind, e.RetryAfter = fault.RateLimited, retryAfter(resp.Header)
 		e.Reason = "the server asks to slow down: " + status.Error()
 	case http.StatusServiceUnavailable:
-		e.Kind, e.RetryAfter = fault.Overloaded, retryAfter(resp.Header)
+		// It may come from a proxy that lost the server after it had passed the request
+		// on, so it says as little about that as any other failure. One that names a time
+		// can be repeated then where that does no harm.
+		if len(resp.Header["Retry-After"]) > 0 {
+			e.Kind, e.RetryAfter = fault.Lost, retryAfter(resp.Header)
+		}
 		e.Reason = "the server is not available: " + status.Error()
 	default:
 		e.Reason = "the server answered " + status.Error()
@@ -92,6 +97,13 @@ func (t *httpConn) refusal(resp *http.Response, text []byte) error {
 		e.Reason += " instead of an MCP message"
 	}
 	return e
+}
+
+// unavailable reports whether an error comes from a 503: the server is expected back,
+// and has not shown that it does not understand.
+func unavailable(err error) bool {
+	var s *statusError
+	return errors.As(err, &s) && s.status == http.StatusServiceUnavailable
 }
 
 // byStatus reports whether the status decides what an error means, whatever the body

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -33,7 +34,8 @@ func TestHTTPStatus(t *testing.T) {
 		{"401 with an error object", 401, "application/json", rpc, "", "unauthorized", "401", 0},
 		{"403", 403, "text/plain", "no", "", "unauthorized", "403", 0},
 		{"429", 429, "text/plain", "no", "Retry-After: 7", "rate_limited", "slow down", 7 * time.Second},
-		{"503", 503, "text/html", "<html>", "Retry-After: 3", "overloaded", "503", 3 * time.Second},
+		{"503, of a proxy perhaps", 503, "text/html", "<html>", "", "protocol", "not available: HTTP status 503", 0},
+		{"503 with a time", 503, "text/html", "<html>", "Retry-After: 3", "lost", "503", 3 * time.Second},
 		{"503 with an error object", 503, "application/json", rpc, "", "-32602", "", 0},
 		{"400 with an error object", 400, "application/json", rpc, "", "-32602", "", 0},
 		{"404 with an error object of another id", 404, "application/json", strings.ReplaceAll(rpc, "ID", `"server-error"`), "", "-32602", "", 0},
@@ -116,6 +118,7 @@ func TestHTTPRedirect(t *testing.T) {
 	var paths []string
 	for _, status := range []int{301, 302, 307, 308} {
 		paths = nil
+		hop := 0
 		conn := servePeer(t, func(w http.ResponseWriter, r *http.Request, m *wire.Message) {
 			paths = append(paths, r.URL.Path)
 			switch {
@@ -123,6 +126,11 @@ func TestHTTPRedirect(t *testing.T) {
 				http.Redirect(w, r, elsewhere.URL, status)
 			case m.Method == "loop":
 				http.Redirect(w, r, "/mcp/?again", http.StatusTemporaryRedirect)
+			case m.Method == "itself":
+				http.Redirect(w, r, r.URL.RequestURI(), status)
+			case m.Method == "on and on":
+				hop++
+				http.Redirect(w, r, fmt.Sprint("/mcp/?", hop), http.StatusTemporaryRedirect)
 			case r.URL.Path == "/mcp":
 				w.Header().Set("Location", "/mcp/")
 				w.WriteHeader(status)
@@ -142,9 +150,11 @@ func TestHTTPRedirect(t *testing.T) {
 		if got := strings.Join(paths, " "); got != want {
 			t.Errorf("%d: asked for %s, want %s", status, got, want)
 		}
-		for _, method := range []string{"away", "loop"} {
-			if got := call(t.Context(), conn, method); got != "protocol" {
-				t.Errorf("%d, %s: got %s", status, method, got)
+		for method, sent := range map[string]int{"away": 1, "loop": 2, "itself": 1, "on and on": 3} {
+			paths = nil
+			_, err := conn.Call(t.Context(), &Request{ID: NextID(), Method: method})
+			if fault.KindOf(err) != fault.Protocol || !strings.Contains(err.Error(), "url to") || len(paths) != sent {
+				t.Errorf("%d, %s: sent %d times, want %d: %v", status, method, len(paths), sent, err)
 			}
 		}
 	}

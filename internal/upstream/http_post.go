@@ -7,13 +7,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"mcp-aggregator/internal/fault"
 )
 
 const (
-	maxRedirects = 5
+	maxRedirects = 2 // a missing slash, and a path that has moved
 	maxStale     = 3 // dead pooled connections one request may meet
 )
 
@@ -48,10 +49,12 @@ func repeat(req *http.Request, u *url.URL) *http.Request {
 	return again
 }
 
-// send sends a request and follows redirects. An error is one of net/http, or a
+// send sends a request and follows redirects, but not to where it has been: what has
+// received the request once must not get it again. An error is one of net/http, or a
 // *fault.Error for a redirect that is not followed.
 func (t *httpConn) send(req *http.Request) (*http.Response, error) {
-	for hops := 0; ; hops++ {
+	var seen []string // the addresses that have redirected it
+	for {
 		resp, err := t.roundTrip(req)
 		if err != nil {
 			return nil, err
@@ -65,8 +68,10 @@ func (t *httpConn) send(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		if hops == maxRedirects {
-			return nil, &fault.Error{Kind: fault.Protocol, Server: t.server, Reason: "the server keeps redirecting; set its url to the final address"}
+		seen = append(seen, requestTarget(req.URL))
+		if len(seen) > maxRedirects || slices.Contains(seen, requestTarget(u)) {
+			return nil, &fault.Error{Kind: fault.Protocol, Server: t.server, Err: &statusError{resp.StatusCode},
+				Reason: "the server keeps redirecting; set its url to the final address"}
 		}
 		req = repeat(req, u) // a redirect was not executed
 		if resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusPermanentRedirect {
@@ -76,6 +81,9 @@ func (t *httpConn) send(req *http.Request) (*http.Response, error) {
 		}
 	}
 }
+
+// requestTarget is what of an address the server sees.
+func requestTarget(u *url.URL) string { return u.Host + u.RequestURI() }
 
 // roundTrip sends one request. net/http repeats it when a pooled connection turns out
 // to be dead before anything was written, but there are two such cases in which it

@@ -126,8 +126,8 @@ func (t *httpConn) runRenewal(ctx context.Context, r *httpRenewal) {
 		kind = fault.Unauthorized
 	}
 	failed := fault.Of(kind, t.server, "the session was lost and could not be renewed: %w", err)
-	switch fault.KindOf(err) {
-	case fault.Unreachable, fault.Lost, fault.Timeout, fault.Cancelled, fault.Overloaded, fault.RateLimited:
+	switch k := fault.KindOf(err); {
+	case k == fault.Unreachable, k == fault.Lost, k == fault.Timeout, k == fault.Cancelled, k == fault.RateLimited, unavailable(err):
 		// The server is away for a moment; the next call tries again.
 	default:
 		t.lose(failed)

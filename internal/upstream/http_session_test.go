@@ -202,6 +202,22 @@ func TestHTTPSessionNotRenewed(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	})
+	t.Run("a server that is not available is one that is away", func(t *testing.T) {
+		p := &sessionPeer{gone: func(w http.ResponseWriter, _ *wire.Message) { w.WriteHeader(http.StatusNotFound) }}
+		conn := serveSessions(t, p)
+		again := conn.reinit
+		conn.setReinit(func(context.Context) error {
+			return conn.refusal(&http.Response{StatusCode: http.StatusServiceUnavailable}, nil)
+		})
+		p.forget()
+		if got := call(t.Context(), conn, "tools/call"); got != "unreachable" {
+			t.Errorf("got %s", got)
+		}
+		conn.setReinit(again)
+		if got := call(t.Context(), conn, "tools/call"); got != okOutcome {
+			t.Errorf("got %s", got)
+		}
+	})
 	t.Run("each new session is forgotten at once", func(t *testing.T) {
 		p := &sessionPeer{}
 		conn := serveSessions(t, p)
@@ -212,8 +228,9 @@ func TestHTTPSessionNotRenewed(t *testing.T) {
 			return err
 		})
 		p.forget()
-		if got := call(t.Context(), conn, "tools/call"); got != "unreachable" {
-			t.Errorf("got %s", got)
+		_, err := conn.Call(t.Context(), &Request{ID: NextID(), Method: "tools/call"})
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Unreachable || f.MayRepeat(true, 0) {
+			t.Errorf("it would be done all over again: %+v", err)
 		}
 		if err := conn.Notify(t.Context(), "notifications/x", wire.Value{}); fault.KindOf(err) != fault.Unreachable {
 			t.Errorf("notifying: %v", err)

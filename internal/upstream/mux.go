@@ -141,7 +141,8 @@ func (m *mux) abandon(ctx context.Context, r *Request) error {
 	// handshake for a reason to leave.
 	if r.Method != "initialize" && r.Method != "server/discover" {
 		reason := "cancelled"
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		kind := fault.KindOf(context.Cause(ctx))
+		if kind == fault.Timeout || kind == fault.Internal && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			reason = "timeout"
 		}
 		m.offer(cancellation(r.ID, reason))

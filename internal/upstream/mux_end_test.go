@@ -36,6 +36,11 @@ func TestEndedContextsCancelUpstream(t *testing.T) {
 			time.AfterFunc(time.Second, func() { cancel(shutdown) })
 			return ctx, func() { cancel(nil) }
 		}, "cancelled", fault.ShuttingDown},
+		"a time-out by its cause": {"tools/call", func(ctx context.Context) (context.Context, func()) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(time.Second, func() { cancel(fault.Of(fault.Timeout, "beta", "no answer")) })
+			return ctx, func() { cancel(nil) }
+		}, "timeout", fault.Timeout},
 		"initialize": {"initialize", func(ctx context.Context) (context.Context, func()) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			return ctx, cancel

@@ -59,6 +59,7 @@ type owner struct {
 	obeyed     int           // number of the last Reconnect that was carried out
 	resting    bool          // nobody uses the server
 	known      bool          // its lists are, from this process or an earlier one
+	foreign    bool          // those it began with are of another configuration
 	took       time.Duration // how long the first connection took to make; 0 before
 	lost       bool          // the last connection was lost or is being replaced, and there is no other yet
 	lostAt     time.Time     // when it was lost; zero otherwise

@@ -107,6 +107,27 @@ func TestALazyServerOfWhichNothingIsKnownIsStartedOnceToLearnItsLists(t *testing
 	})
 }
 
+func TestAChangedLazyServerIsStartedOnceToLearnItsLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{kept: map[string]*catalog.Kept{"beta": keptTools("a")}}
+		spawns := &spawner{peers: []*mcptest.Raw{rawServer("b")}}
+		s := newSetWith(t, m.options(), spawns.dial, lazy("beta"))
+		<-s.Settled()
+		other := lazy("beta")
+		other.Command = "other"
+		s.Apply([]*config.Server{other})
+		if got := toolsOf(s, "beta"); got != "a" {
+			t.Errorf("%q is listed meanwhile", got)
+		}
+		<-s.Settled()
+		time.Sleep(time.Hour)
+		st := statusOf(t, s, "beta")
+		if n := len(spawns.starts()); n != 1 || !st.Idle || st.Connections != 0 || toolsOf(s, "beta") != "b" {
+			t.Errorf("%d starts, %q is listed; the status is %+v", n, toolsOf(s, "beta"), st)
+		}
+	})
+}
+
 func TestACallDuringTheStartThatLearnsKeepsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := rawServer("a", "slow")

@@ -38,8 +38,10 @@ func (o *owner) begin() {
 	o.now = Status{Server: o.name, Since: time.Now()}
 	if k := o.offers.known(); k != nil {
 		o.now.Version, o.now.ServerInfo = k.Version, k.ServerInfo
-		o.resting = o.server().Lazy
-		o.known = true
+		// Lists of another configuration are shown, but they must be read before the
+		// server rests: it could offer something else now.
+		o.known = !o.foreign
+		o.resting = o.known && o.server().Lazy
 	}
 	switch {
 	case o.orders.now().down:

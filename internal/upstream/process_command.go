@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,7 +25,7 @@ var treeMark = sync.OnceValue(func() string { return "MCP_AGGREGATOR_TREE_" + ra
 func newMark() string { return treeMark() + "=" + rand.Text() }
 
 // command prepares the server's command: a leader of a process group with our
-// environment and the server's on top.
+// environment, less our own secrets, and the server's on top.
 func command(s *config.Server) (*exec.Cmd, error) {
 	if s.Cwd != "" {
 		if i, err := os.Stat(s.Cwd); err != nil || !i.IsDir() {
@@ -42,13 +43,25 @@ func command(s *config.Server) (*exec.Cmd, error) {
 		Path:        path,
 		Args:        append([]string{s.Command}, s.Args...),
 		Dir:         s.Cwd,
-		Env:         os.Environ(),
+		Env:         inherited(),
 		SysProcAttr: groupLeader(),
 	}
 	for name, value := range s.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	return cmd, nil
+}
+
+// ownSecrets are the variables that hold secrets of the aggregator itself. A server
+// that needs one of them is given it by its own environment in the configuration.
+var ownSecrets = []string{"MCP_ADMIN_TOKEN", "MCP_STATE_KEY"}
+
+// inherited is our environment without what is nobody else's business.
+func inherited() []string {
+	return slices.DeleteFunc(os.Environ(), func(assignment string) bool {
+		name, _, _ := strings.Cut(assignment, "=")
+		return slices.ContainsFunc(ownSecrets, func(secret string) bool { return strings.EqualFold(name, secret) })
+	})
 }
 
 // findCommand finds the program as the child would: with its own PATH and from its

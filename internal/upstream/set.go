@@ -171,7 +171,7 @@ func (s *Set) startLocked(o *owner) {
 // not end: what clients are subscribed to, and what people ordered, unless the
 // configuration has another opinion now on whether the server is enabled.
 func (o *owner) inherit(before *owner) {
-	o.subs = before.subs
+	o.subs, o.foreign = before.subs, true
 	if was := before.orders.now(); before.server().Enabled == o.server().Enabled {
 		order := *was
 		order.again = 0

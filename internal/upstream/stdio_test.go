@@ -286,6 +286,8 @@ func TestAChildThatClosesAPipeIsLost(t *testing.T) {
 func TestAChildHasItsEnvironmentAndDirectory(t *testing.T) {
 	t.Setenv("INHERITED", "yes")
 	t.Setenv("REPLACED", "no")
+	t.Setenv("MCP_STATE_KEY", "ours")
+	t.Setenv("MCP_ADMIN_TOKEN", "ours")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -293,6 +295,7 @@ func TestAChildHasItsEnvironmentAndDirectory(t *testing.T) {
 	s := childServer(t, "scripted")
 	s.Cwd = dir
 	s.Env["REPLACED"] = "by the configuration"
+	s.Env["MCP_ADMIN_TOKEN"] = "its own"
 	o := tool(t.Context(), start(t, s, limits()), "where")
 	got, _ := wire.Unquote(mcptest.Field([]byte(o.Result), "dir"))
 	if got != dir {
@@ -300,12 +303,15 @@ func TestAChildHasItsEnvironmentAndDirectory(t *testing.T) {
 	}
 	env, _ := wire.Unquote(mcptest.Field([]byte(o.Result), "env"))
 	vars := strings.Split(env, "\n")
-	for _, want := range []string{"INHERITED=yes", "REPLACED=by the configuration"} {
+	for _, want := range []string{"INHERITED=yes", "REPLACED=by the configuration", "MCP_ADMIN_TOKEN=its own"} {
 		if !slices.Contains(vars, want) {
 			t.Errorf("%s is missing", want)
 		}
 	}
 	marked := slices.ContainsFunc(vars, func(v string) bool { return strings.HasPrefix(v, "MCP_AGGREGATOR_TREE_") })
+	if slices.ContainsFunc(vars, func(v string) bool { return strings.HasSuffix(v, "=ours") }) {
+		t.Errorf("the child has secrets of the aggregator: %q", vars)
+	}
 	if !marked || slices.Contains(vars, "REPLACED=no") {
 		t.Errorf("environment %q", vars)
 	}
