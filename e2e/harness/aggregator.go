@@ -31,6 +31,14 @@ func (c Config) Write(t testing.TB) string {
 	return path
 }
 
+// Replace puts the configuration in place of a file, as editors do: with a rename.
+func (c Config) Replace(t testing.TB, path string) {
+	t.Helper()
+	if err := os.Rename(c.Write(t), path); err != nil {
+		t.Error(err)
+	}
+}
+
 // Servers is a configuration of these servers.
 func Servers(servers map[string]Config) Config { return Config{"servers": servers} }
 
@@ -65,8 +73,14 @@ type Aggregator struct {
 // Serve starts the aggregator on a configuration and waits until it listens.
 func Serve(t testing.TB, config Config, flags ...string) *Aggregator {
 	t.Helper()
+	return ServeFile(t, config.Write(t), flags...)
+}
+
+// ServeFile is Serve on a file that the test may change.
+func ServeFile(t testing.TB, path string, flags ...string) *Aggregator {
+	t.Helper()
 	addr := FreeAddr(t)
-	args := append([]string{"serve", "--config", config.Write(t), "--http", addr}, flags...)
+	args := append([]string{"serve", "--config", path, "--http", addr}, flags...)
 	p := Start(t, exec.Command(Binary(t), args...))
 	p.AwaitListening(t, addr, 10*time.Second)
 	return &Aggregator{p, addr, "http://" + addr + "/mcp"}
@@ -75,7 +89,7 @@ func Serve(t testing.TB, config Config, flags ...string) *Aggregator {
 // Connect opens a client of the aggregator.
 func (a *Aggregator) Connect(t testing.TB, era mcptest.Era) *mcptest.Client {
 	t.Helper()
-	c, err := mcptest.ConnectHTTP(Context(t, 30*time.Second), a.URL, era, nil)
+	c, err := mcptest.ConnectHTTP(Context(t, 30*time.Second), a.URL, era, &mcptest.Options{Own: true})
 	if err != nil {
 		t.Fatal(err)
 	}

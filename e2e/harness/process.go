@@ -53,7 +53,8 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	if cmd.Env == nil {
 		cmd.Env = os.Environ()
 	}
-	cmd.Env = append(cmd.Env, markEnv+"="+p.mark)
+	// What outlives a run must not reach another test.
+	cmd.Env = append(cmd.Env, markEnv+"="+p.mark, "XDG_STATE_HOME="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = 2 * time.Second
 	cmd.Stderr = p.log

@@ -45,6 +45,7 @@ func problem(status int, format string, args ...any) *Error {
 var (
 	errNoToken  = problem(http.StatusUnauthorized, "this needs the token of the configuration (admin.token), sent as Authorization: Bearer")
 	errIndirect = problem(http.StatusForbidden, "without admin.token only programs of this machine are served, by a loopback name and not through a proxy")
+	errForeign  = problem(http.StatusForbidden, "without admin.token only programs of the aggregator's own user may change something")
 	errAbsent   = problem(http.StatusNotFound, "this aggregator has nothing of the kind")
 )
 

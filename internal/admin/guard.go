@@ -72,8 +72,11 @@ func ownOrigin(r *http.Request) bool {
 // tokens are compared, so that the time tells neither the bytes nor the length.
 func (s *server) admit(r *http.Request) error {
 	if s.Token == "" {
-		if !direct(r) {
+		switch {
+		case !direct(r):
 			return errIndirect
+		case r.Method != http.MethodGet && r.Method != http.MethodHead && foreign(r):
+			return errForeign
 		}
 		return nil
 	}
@@ -95,6 +98,14 @@ func direct(r *http.Request) bool {
 		}
 	}
 	return isLoopback(r.Host)
+}
+
+// foreign reports whether a request comes from a program of another user. Changing the
+// servers means running programs as the user of the aggregator.
+func foreign(r *http.Request) bool {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	return local != nil && err == nil && foreignUser(local.AddrPort(), remote)
 }
 
 // hostname returns a host without its port, in lower case and without brackets.

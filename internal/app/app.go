@@ -104,6 +104,9 @@ func New(o Options) (*App, error) {
 	a.metrics = telemetry.New(telemetry.Options{Version: o.Version, Commit: o.Commit, Sources: a.sources()})
 	a.breakers = breaker.New(a.breakerChanged)
 	a.breakers.Restore(recallBreakers(a.store, c.Path))
+	for _, st := range a.breakers.States() {
+		a.warnCircuit(st.Server, st.Tool)
+	}
 	a.queues = limit.NewQueues()
 	a.set = upstream.New(upstream.Options{
 		Log: o.Log, Limits: c.Limits, Version: o.Version, Builtins: builtin.Servers(),
@@ -112,7 +115,7 @@ func New(o Options) (*App, error) {
 		Recall:    func(s *config.Server) *catalog.Kept { return recall(a.store, s) },
 		Keep:      func(s *config.Server, k *catalog.Kept) { keep(a.store, s, k) },
 	})
-	first, _ := a.build(nil, 0)
+	first, _ := a.build(nil, nil, 0)
 	a.rout = router.New(router.Options{
 		Upstreams: a.set, Identity: bridge.NewIdentity(Name, o.Version), Log: o.Log,
 		Breakers: a.breakers, Queues: a.queues, Watch: router.Watch{

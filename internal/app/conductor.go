@@ -78,7 +78,7 @@ func coalesce(settled bool) time.Duration {
 // it; clients are told what changed.
 func (a *App) rebuild() {
 	old := a.rout.Generation()
-	next, problems := a.build(a.set.Listings(), old.Number+1)
+	next, problems := a.build(old.Catalog, a.set.Listings(), old.Number+1)
 	changes := catalog.Diff(old.Catalog, next.Catalog)
 	a.problems.Store(&problems)
 	a.rout.Publish(next)
@@ -89,10 +89,11 @@ func (a *App) rebuild() {
 	}
 }
 
-// build is pure: listings and configuration in, generation out.
-func (a *App) build(listings []*catalog.Listing, number int64) (*router.Generation, []catalog.Problem) {
+// build makes a generation of the listings and the configuration in force. Before is
+// the catalogue of the generation before, nil if there is none.
+func (a *App) build(before *catalog.Snapshot, listings []*catalog.Listing, number int64) (*router.Generation, []catalog.Problem) {
 	c := a.config()
-	snapshot, problems := catalog.Build(listings, catalog.Rules{
+	snapshot, problems := catalog.Rebuild(before, listings, catalog.Rules{
 		Servers: c.Servers, Catalog: c.Catalog, Unavailable: a.unavailable(), Pending: len(listings) < a.enabled(),
 	})
 	servers := make(map[string]*config.Server, len(c.Servers))

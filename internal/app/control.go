@@ -107,17 +107,23 @@ func circuit(state string) telemetry.Circuit {
 func (a *App) breakerChanged(c breaker.Change) {
 	a.metrics.Transition(c.Server, c.Tool, circuit(c.To))
 	a.events.Append(telemetry.BreakerState, c.Server, c)
-	key := "breaker/" + c.Server + "/" + c.Tool
 	if c.To == breaker.Open {
-		a.warnings.Set(key, telemetry.Warning{Category: telemetry.Circuits, Server: c.Server,
-			Message: "tool " + fault.Name(c.Server, c.Tool) + " failed repeatedly and rests"})
+		a.warnCircuit(c.Server, c.Tool)
 	} else if c.To == breaker.Closed {
-		a.warnings.Clear(key)
+		a.warnings.Clear(circuitKey(c.Server, c.Tool))
 	}
 	select {
 	case a.tripped <- struct{}{}:
 	default:
 	}
+}
+
+func circuitKey(server, tool string) string { return "breaker/" + server + "/" + tool }
+
+// warnCircuit tells that a tool rests.
+func (a *App) warnCircuit(server, tool string) {
+	a.warnings.Set(circuitKey(server, tool), telemetry.Warning{Category: telemetry.Circuits, Server: server,
+		Message: "tool " + fault.Name(server, tool) + " failed repeatedly and rests"})
 }
 
 // Enable exposes a server again that was disabled, starting it if need be.

@@ -11,8 +11,9 @@ import (
 // heapFloor is the size of the heap below which collecting garbage is not worth it.
 // A proxy has a small live heap and makes garbage with every call: with the runtime's
 // rule (collect when the heap has doubled, from 4 MiB) it would collect a hundred
-// times a second under load.
-const heapFloor = 24 << 20
+// times a second under load. It is also what an aggregator that has had some work to
+// do keeps above one that has had none.
+const heapFloor = 16 << 20
 
 // keepHeapFloor makes the collector wait until the heap has heapFloor bytes, or has
 // doubled if that is more, and adapts after each collection. It leaves the collector
@@ -44,13 +45,10 @@ func keepHeapFloor() (stop func()) {
 // percentFor is the GOGC at which the next collection comes at heapFloor.
 func percentFor(live uint64) int {
 	const runtimeFloor = 4 << 20 // at GOGC=100; the runtime scales it with GOGC
-	switch {
-	case live >= heapFloor/2:
+	if live >= heapFloor/2 {
 		return 100
-	case live < runtimeFloor:
-		return heapFloor * 100 / runtimeFloor
 	}
-	return int((heapFloor - live) * 100 / live)
+	return int(min(heapFloor*100/runtimeFloor, (heapFloor-live)*100/max(live, 1)))
 }
 
 // liveHeap is what the last collection left over, in bytes.

@@ -10,7 +10,7 @@ func TestCollectionsWaitForTheFloor(t *testing.T) {
 	for _, c := range []struct {
 		live uint64
 		want int
-	}{{0, 600}, {3 << 20, 600}, {6 << 20, 300}, {12 << 20, 100}, {100 << 20, 100}} {
+	}{{0, 400}, {3 << 20, 400}, {4 << 20, 300}, {6 << 20, 166}, {8 << 20, 100}, {100 << 20, 100}} {
 		if got := percentFor(c.live); got != c.want {
 			t.Errorf("live heap of %d MiB: GOGC %d, want %d", c.live>>20, got, c.want)
 		}

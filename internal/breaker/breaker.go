@@ -52,6 +52,7 @@ type Set struct {
 	onChange func(Change)
 	settings atomic.Pointer[Settings]
 	failing  atomic.Int64 // number of circuits
+	failures atomic.Int64 // counted so far; the number of each in their order
 
 	mu       sync.RWMutex // guards circuits and, held for writing, what is in them
 	circuits map[key]*circuit
@@ -112,7 +113,7 @@ func (s *Set) drop(which func(key) bool) (found bool) {
 }
 
 // Recovered says that a server works again that did not. Circuits that have opened
-// because it could not be reached become half-open at once. Those that were opened by
+// because it could not be used become half-open at once. Those that were opened by
 // calls that may be what breaks the server keep their cool-down.
 func (s *Set) Recovered(server string) {
 	s.mu.Lock()

@@ -119,9 +119,10 @@ func TestItOpensAgainWhenATryFails(t *testing.T) {
 		if got := refuse(t, s, "push"); *got != (breaker.Refusal{RetryAfter: time.Minute, Failures: 6}) {
 			t.Errorf("refused with %+v", got)
 		}
-		b.Done(breaker.Worked, 0) // it was let through before
-		if got := state(s); got != breaker.Open {
-			t.Errorf("a late success made it %s", got)
+		time.Sleep(10 * time.Second)
+		b.Done(breaker.Failed, 0) // it was let through before
+		if got := refuse(t, s, "push"); *got != (breaker.Refusal{RetryAfter: 50 * time.Second, Failures: 6}) {
+			t.Errorf("after a late end refused with %+v", got)
 		}
 	})
 }
@@ -151,31 +152,60 @@ func TestTriesThatHangAreNotWaitedForForEver(t *testing.T) {
 func TestCallsLostWithOneConnectionCountOnce(t *testing.T) {
 	s := breaker.New(nil)
 	for conn := int64(1); conn <= 4; conn++ {
+		var together []*breaker.Ticket
 		for range 10 {
-			allow(t, s, "push").Done(breaker.Broke, conn)
+			together = append(together, allow(t, s, "push"))
+		}
+		for _, ticket := range together {
+			ticket.Done(breaker.Broke, conn)
 		}
 	}
 	if got := s.States(); len(got) != 1 || got[0].Failures != 4 || got[0].State != breaker.Closed {
 		t.Fatalf("got %+v", got)
 	}
-	allow(t, s, "push").Done(breaker.Broke, 5)
+	allow(t, s, "push").Done(breaker.Broke, 4) // it came later, and so is a failure of its own
 	refuse(t, s, "push")
 }
 
+func TestAnOutageIsNotCountedWithEachCallThatMeetsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := breaker.New(nil)
+		for range 4 {
+			fail(t, s, 100, breaker.Away)
+			time.Sleep(time.Second)
+		}
+		if got := s.States(); got[0].Failures != 4 || got[0].State != breaker.Closed {
+			t.Fatalf("got %+v", got)
+		}
+		fail(t, s, 1, breaker.Away)
+		refuse(t, s, "push")
+		time.Sleep(time.Minute + time.Millisecond)
+		allow(t, s, "push").Done(breaker.Away, 0)
+		refuse(t, s, "push")
+	})
+}
+
 func TestTheReturnOfTheServerShortensTheCoolDown(t *testing.T) {
+	type end struct {
+		r    breaker.Result
+		conn int64
+	}
 	for _, c := range []struct {
 		name string
-		r    breaker.Result
+		ends [5]end
 		want string
 	}{
-		{"of tools that could not be reached", breaker.Failed, breaker.HalfOpen},
-		{"but not of those that may have broken it", breaker.Broke, breaker.Open},
+		{"of tools that could not be used", [5]end{{breaker.Failed, 0}, {breaker.Failed, 0}, {breaker.Failed, 0}, {breaker.Failed, 0}, {breaker.Failed, 0}}, breaker.HalfOpen},
+		{"of tools whose calls the network has broken", [5]end{{breaker.Broke, 7}, {breaker.Broke, 7}, {breaker.Failed, 0}, {breaker.Broke, 7}, {breaker.Broke, 7}}, breaker.HalfOpen},
+		{"not of those that take one connection down after the other", [5]end{{breaker.Broke, 7}, {breaker.Failed, 0}, {breaker.Broke, 8}, {breaker.Failed, 0}, {breaker.Failed, 0}}, breaker.Open},
+		{"not of those that break inside", [5]end{{breaker.Broke, 0}, {breaker.Failed, 0}, {breaker.Failed, 0}, {breaker.Failed, 0}, {breaker.Failed, 0}}, breaker.Open},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := breaker.New(nil)
-				fail(t, s, 4, breaker.Failed)
-				fail(t, s, 1, c.r)
+				for _, e := range c.ends {
+					allow(t, s, "push").Done(e.r, e.conn)
+				}
 				s.Recovered("hub")
 				time.Sleep(time.Millisecond)
 				refuse(t, s, "push")
@@ -269,7 +299,7 @@ func TestCircuitsCanBeReset(t *testing.T) {
 
 func TestACallThatWaitedIsToldThatItsToolRestsNow(t *testing.T) {
 	s := breaker.New(nil)
-	early := allow(t, s, "push")
+	early, another := allow(t, s, "push"), allow(t, s, "push")
 	if early.Stands() != nil {
 		t.Error("refused without reason")
 	}
@@ -277,8 +307,11 @@ func TestACallThatWaitedIsToldThatItsToolRestsNow(t *testing.T) {
 	if early.Stands() == nil {
 		t.Error("let through")
 	}
-	early.Done(breaker.Worked, 0) // a call from before says nothing
-	refuse(t, s, "push")
+	early.Done(breaker.Worked, 0) // calls from before say nothing
+	another.Done(breaker.Failed, 0)
+	if got := refuse(t, s, "push"); got.Failures != 5 {
+		t.Errorf("refused with %+v", got)
+	}
 }
 
 func TestTheNumberOfCircuitsIsBounded(t *testing.T) {

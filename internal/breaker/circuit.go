@@ -26,10 +26,12 @@ type circuit struct {
 	retryAt  time.Time // when open becomes half-open
 	triedAt  time.Time // when the last call was let through to find out
 	failedAt time.Time
-	failures int    // in a row
-	lasting  bool   // one of the failures may have been the call's doing
-	conn     int64  // the connection that was lost with the last failure, 0 if none was
-	told     string // the state that was told last
+	awayAt   time.Time // when the server was found to be away last
+	failures int       // in a row
+	lasting  bool      // one of the failures may have been the call's doing
+	last     int64     // number of the last failure, among all of the Set
+	conn     int64     // the connection that was lost with it, 0 if none was
+	told     string    // the state that was told last
 }
 
 // newCircuit returns a closed circuit without failures.
@@ -76,6 +78,17 @@ func (c *circuit) failed() bool {
 		done(errFailed)
 	}
 	return c.cb.State() != gobreaker.StateClosed
+}
+
+// breaks notes the connection that was lost with a call, and reports whether the calls
+// may be what breaks the server: when they are lost on one connection after the other.
+// Those that a faulty network resets are lost, too, but on a connection that lives on.
+func (c *circuit) breaks(r Result, conn int64) bool {
+	before := c.conn
+	if conn != 0 {
+		c.conn = conn
+	}
+	return r == Broke && (conn == 0 || before != 0 && before != conn)
 }
 
 // closes reports whether enough calls have found out that the tool works.

@@ -11,8 +11,9 @@ type Result uint8
 const (
 	Ignored Result = iota // nothing: the server was not asked, or the caller went away
 	Worked                // the server answered, if only with an error of the tool
+	Away                  // the server could not be reached; found out several times within a second it counts once
 	Failed                // the server could not be used
-	Broke                 // the same, and the call may be what breaks the server
+	Broke                 // the same, and the return of the server is no reason to believe in it
 )
 
 // A Refusal says why a call was not let through.
@@ -25,6 +26,7 @@ type Refusal struct {
 type Ticket struct {
 	set   *Set
 	key   key
+	since int64       // number of the last failure when the call was let through
 	trial *circuit    // the half-open circuit that lets the call through, nil if it is closed
 	cb    *machine    // of trial then: the circuit has another one if it has opened since
 	done  func(error) // tells gobreaker how the trial ended
@@ -33,7 +35,7 @@ type Ticket struct {
 // Allow lets a call through, or returns why not. The path of a tool that never failed
 // takes no lock while none fails, and allocates nothing.
 func (s *Set) Allow(server, tool string) (Ticket, *Refusal) {
-	t := Ticket{set: s, key: key{server, tool}}
+	t := Ticket{set: s, key: key{server, tool}, since: s.failures.Load()}
 	if s.failing.Load() == 0 || !s.opened(t.key) {
 		return t, nil
 	}
@@ -100,16 +102,17 @@ func (t *Ticket) Stands() *Refusal {
 	return nil
 }
 
-// Done says how the call ended. Conn is the number of the connection that was lost
-// with it, 0 if none was: calls that are lost together count as one failure.
+// Done says how the call ended. Conn is the number of the connection that it was lost
+// with, 0 if it was not: calls that were in flight together on one connection and are
+// lost count as one failure.
 func (t *Ticket) Done(r Result, conn int64) {
 	switch s := t.set; {
 	case t.trial != nil:
-		s.tell(s.tried(t, r)...)
+		s.tell(s.tried(t, r, conn)...)
 	case r == Worked && s.failing.Load() > 0:
 		s.worked(t.key)
-	case r == Failed || r == Broke:
-		s.tell(s.failed(t.key, r, conn)...)
+	case r == Away || r == Failed || r == Broke:
+		s.tell(s.failed(t, r, conn)...)
 	}
 }
 
@@ -130,27 +133,39 @@ func (s *Set) worked(k key) {
 }
 
 // failed counts a failure of a closed circuit.
-func (s *Set) failed(k key, r Result, conn int64) []Change {
+func (s *Set) failed(t *Ticket, r Result, conn int64) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	c := s.circuitLocked(k, now)
-	if c.opened || conn != 0 && conn == c.conn {
+	c := s.circuitLocked(t.key, now)
+	switch {
+	case c.opened:
 		return nil
+	case conn != 0 && conn == c.conn && t.since < c.last:
+		return nil
+	case r == Away && now.Sub(c.awayAt) < sameOutage:
+		return nil
+	case r == Away:
+		c.awayAt = now
 	}
-	c.conn = conn
 	c.failures++
-	c.lasting = c.lasting || r == Broke
+	c.lasting = c.breaks(r, conn) || c.lasting
+	c.last = s.failures.Add(1)
 	if !c.failed() {
 		return nil
 	}
 	settings := *s.settings.Load()
 	c.open(now, now, now.Add(settings.Cooldown), settings)
-	return c.turn(k, Open)
+	return c.turn(t.key, Open)
 }
 
+// sameOutage is for how long calls that do not reach the server say nothing new. They
+// fail within microseconds, so that a few clients that try together, or one that tries
+// again, would open the circuit while the server is just being restarted.
+const sameOutage = time.Second
+
 // tried takes what a call has found out.
-func (s *Set) tried(t *Ticket, r Result) []Change {
+func (s *Set) tried(t *Ticket, r Result, conn int64) []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.circuits[t.key]
@@ -173,7 +188,7 @@ func (s *Set) tried(t *Ticket, r Result) []Change {
 	now := time.Now()
 	settings := *s.settings.Load()
 	c.failures++
-	c.lasting = r == Broke
+	c.lasting = c.breaks(r, conn)
 	c.failedAt = now
 	c.open(now, now, now.Add(settings.Cooldown), settings)
 	return c.turn(t.key, Open)

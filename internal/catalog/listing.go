@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -66,6 +67,25 @@ type Listing struct {
 	Hidden   int       // definitions that a filter took out
 
 	readable *filter.Filter // of the URIs that may be read
+	checked  *Listing       // the listing this is a copy of, with another mark; itself if it is none
+}
+
+// alike reports whether two listings offer the same to the byte. What else they hold
+// is looked up in the listing itself, or told once.
+func (l *Listing) alike(o *Listing) bool {
+	if l.checked == o.checked {
+		return true
+	}
+	if l.Server != o.Server || l.Prefix != o.Prefix || l.Public != o.Public || l.Hidden != o.Hidden ||
+		!bytes.Equal(l.Capabilities, o.Capabilities) || !slices.Equal(l.Problems, o.Problems) {
+		return false
+	}
+	for kind := range Kind(kinds) {
+		if !slices.EqualFunc(l.Items(kind), o.Items(kind), func(a, b Item) bool { return a.Name == b.Name && bytes.Equal(a.Def, b.Def) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // WithStale returns the listing with another Stale mark; everything else is shared.
@@ -97,6 +117,7 @@ func NewListing(in Input) *Listing {
 		Capabilities: in.Capabilities, ServerInfo: in.ServerInfo,
 		Public: in.Public, Stale: in.Stale,
 	}
+	l.checked = l
 	if in.Server.Instructions {
 		l.Instructions = in.Instructions
 	}

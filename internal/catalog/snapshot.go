@@ -32,6 +32,9 @@ type Snapshot struct {
 	instructions string
 	capabilities []byte
 	public       bool
+
+	rules    Rules     // it was made by
+	problems []Problem // that were found
 }
 
 // Tool finds a tool by its exposed name, or by server.name, server__name and

@@ -61,7 +61,9 @@ func (h *house) generate() *router.Generation {
 	if h.rt != nil {
 		listings = h.set.Listings()
 	}
-	snapshot, _ := catalog.Build(listings, catalog.Rules{Servers: h.cfg.Servers, Catalog: h.cfg.Catalog})
+	snapshot, _ := catalog.Build(listings, catalog.Rules{
+		Servers: h.cfg.Servers, Catalog: h.cfg.Catalog, Pending: len(listings) < len(h.cfg.Servers),
+	})
 	servers := map[string]*config.Server{}
 	for _, s := range h.cfg.Servers {
 		servers[s.Name] = s

@@ -29,9 +29,10 @@ func (s *Server) list(ctx context.Context, q *request, kind catalog.Kind) router
 	switch {
 	case allFailed(gen):
 		return router.Reply{Err: noServer()}
-	case q.era == wire.Modern && !declared(snapshot, kind):
+	case q.era == wire.Modern && !declared(snapshot, kind) && !s.promised.Load():
 		return router.Reply{Err: methodNotFound(q.msg.Method)}
 	case q.era == wire.Modern:
+		// What was declared while servers started and never came is an empty list.
 		page = snapshot.PageModern
 	case q.session != nil && cursor == "":
 		// Legacy clients learned of capabilities once, long ago perhaps: those that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"mcp-aggregator/internal/bridge"
 	"mcp-aggregator/internal/router"
@@ -30,8 +31,7 @@ func (s *Server) initialize(ctx context.Context, q *request) router.Reply {
 	if !slices.Contains(wire.LegacyVersions, version) {
 		version = wire.LegacyVersions[0]
 	}
-	// Capabilities are told once: they should be those of the servers that start.
-	s.router.Ready(ctx)
+	s.introduce(ctx)
 	if ctx.Err() != nil {
 		return failed(ctx)
 	}
@@ -49,9 +49,12 @@ func (s *Server) initialize(ctx context.Context, q *request) router.Reply {
 // discover answers a modern client's first question (specification 2026-07-28,
 // server/discover). All revisions listed are served at the same address.
 func (s *Server) discover(ctx context.Context, q *request) router.Reply {
-	s.router.Ready(ctx)
+	s.introduce(ctx)
 	if ctx.Err() != nil {
 		return failed(ctx)
+	}
+	if !s.router.IsReady() {
+		s.promised.Store(true)
 	}
 	scope := "private"
 	if s.router.Generation().Catalog.Public() {
@@ -63,6 +66,24 @@ func (s *Server) discover(ctx context.Context, q *request) router.Reply {
 	b = append(b, `,"ttlMs":0,"cacheScope":"`+scope+`","_meta":{"`+wire.MetaServerInfo+`":`...)
 	b = append(append(b, s.identity.Info()...), `}}`...)
 	return router.Reply{Result: wire.Value{Raw: b}}
+}
+
+// introductionWait is how long the answer to a first question waits for servers that
+// are still starting. Clients are told the instructions of servers once, so those of
+// servers that start quickly should be in it; but nobody may have to wait for a
+// server that is silent, as a list does. Longer than the changes of starting servers
+// are collected, and too short for a person to notice.
+const introductionWait = 300 * time.Millisecond
+
+// introduce waits until what we say of ourselves is worth saying. Capabilities need
+// no waiting: while servers start the catalogue declares all that may come.
+func (s *Server) introduce(ctx context.Context) {
+	if s.router.IsReady() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, introductionWait)
+	defer cancel()
+	s.router.Ready(ctx)
 }
 
 // supportedVersions is a JSON array of all revisions, newest first.

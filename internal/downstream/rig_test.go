@@ -48,6 +48,15 @@ type bare struct {
 // newBare makes a face that offers these tools, prompts and resources.
 func newBare(t testing.TB, in catalog.Input, change ...func(*config.Config)) *bare {
 	t.Helper()
+	b := newStarting(t, change...)
+	b.rt.Publish(b.generation(in))
+	b.rt.MarkReady()
+	return b
+}
+
+// newStarting makes a face whose server has not offered anything yet.
+func newStarting(t testing.TB, change ...func(*config.Config)) *bare {
+	t.Helper()
 	cfg := config.Default()
 	cfg.Servers = []*config.Server{config.DefaultServer("lab")}
 	for _, f := range change {
@@ -55,8 +64,9 @@ func newBare(t testing.TB, in catalog.Input, change ...func(*config.Config)) *ba
 	}
 	b := &bare{cfg: cfg}
 	nothing := upstream.New(upstream.Options{Limits: cfg.Limits}) // knows no server
-	b.rt = router.New(router.Options{Upstreams: nothing, Identity: bridge.NewIdentity("mcp-aggregator", "9.9.9")}, b.generation(in))
-	b.rt.MarkReady()
+	snapshot, _ := catalog.Build(nil, catalog.Rules{Servers: cfg.Servers, Catalog: cfg.Catalog, Pending: true})
+	b.rt = router.New(router.Options{Upstreams: nothing, Identity: bridge.NewIdentity("mcp-aggregator", "9.9.9")},
+		&router.Generation{Config: cfg, Catalog: snapshot, Starting: true})
 	b.Server = downstream.New(b.rt, downstream.Options{Config: cfg, Version: "9.9.9"})
 	return b
 }

@@ -47,6 +47,7 @@ type Breaker uint8
 const (
 	BreakerIgnores Breaker = iota // it says nothing: the server was not asked, or the caller went away
 	BreakerWorks                  // the server answered
+	BreakerAway                   // the server could not be reached
 	BreakerFails                  // the server could not be used
 	BreakerBreaks                 // the same, and the call may be what breaks the server
 )
@@ -76,7 +77,7 @@ var rules = [...]Rule{
 	Unreachable: {
 		Code: "unreachable", RPC: -32603, HTTP: http.StatusServiceUnavailable,
 		Hint:     "the server has not seen the call",
-		Executed: Never, Later: true, Retry: RetryAnew, Fallback: true, Breaker: BreakerFails,
+		Executed: Never, Later: true, Retry: RetryAnew, Fallback: true, Breaker: BreakerAway,
 	},
 	Lost: {
 		Code: "lost", RPC: -32603, HTTP: http.StatusBadGateway,

@@ -143,7 +143,7 @@ func (q *Queue) line() (*waiter, time.Duration, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch s := q.settings; {
-	case q.running < s.Slots && q.waiting.Len() == 0:
+	case q.running < s.Slots: // then nobody waits: slots that become free are handed over at once
 		q.running++
 		return nil, 0, nil
 	case q.waiting.Len() >= s.Waiting:

@@ -168,6 +168,30 @@ func TestQueuesAreResizedWhileTheyAreInUse(t *testing.T) {
 	})
 }
 
+func TestASlotThatIsGivenToWhoJustLeftIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _, all := newQueue(limit.Settings{Slots: 1, Waiting: 1})
+		for range 100 {
+			enter(t, q)
+			ctx, cancel := context.WithCancel(t.Context())
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				if q.Enter(ctx) == nil {
+					q.Leave()
+				}
+			}()
+			synctest.Wait()
+			cancel()
+			q.Leave()
+			<-over
+		}
+		if got := all.States()[0]; got.Running != 0 || got.Waiting != 0 {
+			t.Errorf("left behind: %+v", got)
+		}
+	})
+}
+
 func TestSlotsAreNeverLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, _, all := newQueue(limit.Settings{Slots: 3, Waiting: 20, Timeout: 5 * time.Millisecond})

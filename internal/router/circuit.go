@@ -18,6 +18,7 @@ func (r *Router) breaker(next Handler) Handler {
 		}
 		ticket, refusal := r.breakers.Allow(c.Server, c.Name)
 		if refusal != nil {
+			r.upstreams.Want(c.Server) // the circuit may wait for the return of the server
 			return Reply{}, c.refused(refusal)
 		}
 		c.ticket = ticket
@@ -51,6 +52,8 @@ func verdictOn(reply *Reply, err error) (verdict breaker.Result, conn int64) {
 	switch f.Breaker() {
 	case fault.BreakerWorks:
 		verdict = breaker.Worked
+	case fault.BreakerAway:
+		verdict = breaker.Away
 	case fault.BreakerFails:
 		verdict = breaker.Failed
 	case fault.BreakerBreaks:

@@ -211,6 +211,32 @@ func TestAServerThatAsksToWaitIsCalledAgainThen(t *testing.T) {
 	}
 }
 
+func TestACallThatFoundNobodyIsMadeAgainAndExecutedOnce(t *testing.T) {
+	raw := &mcptest.Raw{Tools: []string{`{"name":"write","inputSchema":{"type":"object"}}`}}
+	site, err := mcptest.NewSite(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer site.Down()
+	c := config.Default()
+	c.Retry.Base = 10 * time.Millisecond
+	s := config.DefaultServer("web")
+	s.Type, s.URL = config.TypeHTTP, site.URL
+	c.Servers = []*config.Server{s}
+	retried := 0
+	r := newRig(t, c, nil, router.Watch{Retried: func(server, tool string) {
+		retried++
+		if err := site.Up(); err != nil || server != "web" || tool != "write" {
+			t.Error(err, server, tool)
+		}
+	}})
+	site.Down()
+	works(t, r, "web__write", `{"a":1}`)
+	if n := len(raw.Received("tools/call")); n != 1 || retried != 1 {
+		t.Errorf("executed %d times, retried %d times", n, retried)
+	}
+}
+
 func TestACallThatKillsItsServerIsExecutedOnce(t *testing.T) {
 	ledger := mcptest.Ledger(filepath.Join(t.TempDir(), "ledger"))
 	exe, err := os.Executable()

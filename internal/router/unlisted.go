@@ -8,7 +8,6 @@ import (
 
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/fault"
-	"mcp-aggregator/internal/upstream"
 )
 
 // unlisted returns the configured server that a tool or prompt must belong to by its
@@ -55,8 +54,7 @@ const listingGrace = 5 * time.Second
 // call the generation that has it. A server that has failed to start is an error at
 // once, which names the cause.
 func (r *Router) awaitListing(ctx context.Context, c *Call, server string) error {
-	err := r.upstreams.Use(ctx, server, c.Session, func(upstream.Conn) error { return nil })
-	if err != nil {
+	if err := r.upstreams.Await(ctx, server); err != nil {
 		return err
 	}
 	grace := time.NewTimer(listingGrace)

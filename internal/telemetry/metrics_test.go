@@ -105,13 +105,14 @@ func TestStatesAreSampledWhenSomebodyAsks(t *testing.T) {
 	up := false
 	m := telemetry.New(telemetry.Options{Version: "1.2.3", Sources: telemetry.Sources{
 		Servers: func() []telemetry.Server {
-			return []telemetry.Server{{Name: "a", Up: up, Restarts: 3, InFlight: 2, Refs: 4, Connections: 1}}
+			return []telemetry.Server{{Name: "a", Up: up, Restarts: 3, InFlight: 2, Refs: 4, Connections: 1, Asked: 6, Refused: 2}}
 		},
 		Breakers: func() []telemetry.Breaker {
 			return []telemetry.Breaker{{"a", "x", telemetry.Open}, {"a", "y", telemetry.HalfOpen}, {"a", "z", telemetry.Closed}}
 		},
 		Queues:   func() []telemetry.Queue { return []telemetry.Queue{{"heavy", 2, 1, 5}} },
 		Sessions: func() int { return 7 },
+		Parked:   func() telemetry.Parked { return telemetry.Parked{Calls: 8, Expired: 4, Refused: 5} },
 		Dropped:  func() int64 { return 9 },
 		Warnings: func() int { return 1 },
 		Config:   func() (int64, time.Time) { return 12, time.Unix(1000, 0) },
@@ -122,6 +123,8 @@ func TestStatesAreSampledWhenSomebodyAsks(t *testing.T) {
 	for _, want := range []string{
 		`mcp_upstream_up{server="a"} 1`, `mcp_upstream_restarts_total{server="a"} 3`, `mcp_upstream_in_flight{server="a"} 2`,
 		`mcp_upstream_refs{server="a"} 4`, `mcp_upstream_connections{server="a"} 1`,
+		`mcp_upstream_asked_total{server="a"} 6`, `mcp_upstream_ask_refused_total{server="a"} 2`,
+		`mcp_parked_calls 8`, `mcp_parked_expired_total 4`, `mcp_parked_refused_total 5`,
 		`mcp_circuit_state{server="a",tool="x"} 2`, `mcp_circuit_state{server="a",tool="y"} 1`, `mcp_circuit_state{server="a",tool="z"} 0`,
 		`mcp_queue_slots{queue="heavy"} 2`, `mcp_queue_running{queue="heavy"} 1`, `mcp_queue_depth{queue="heavy"} 5`,
 		`mcp_queue_wait_ms_count{queue="heavy"} 1`, `mcp_sessions 7`, `mcp_messages_dropped_total 9`, `mcp_warnings 1`,
@@ -166,7 +169,7 @@ func TestNamesThatServersMakeUpAreBounded(t *testing.T) {
 		calls++
 	}
 	lines := scrape(t, m)
-	if len(lines) > 30_000 {
+	if len(lines) > 42_000 {
 		t.Errorf("%d lines", len(lines))
 	}
 	sum, ofS := 0, 0
@@ -184,6 +187,9 @@ func TestNamesThatServersMakeUpAreBounded(t *testing.T) {
 	if want := calls - 10_000; sum != calls || ofS != want {
 		t.Errorf("%d calls are counted of %d, %d of %d as of their server", sum, calls, ofS, want)
 	}
+	if n := len(only(lines, "mcp_circuit_state")); n != 2000 {
+		t.Errorf("%d breakers", n)
+	}
 	observed := 0
 	for _, line := range only(lines, "mcp_invocation_latency_ms_count") {
 		var n int
@@ -192,6 +198,23 @@ func TestNamesThatServersMakeUpAreBounded(t *testing.T) {
 	}
 	if observed != calls {
 		t.Errorf("%d latencies are counted of %d", observed, calls)
+	}
+}
+
+func TestNamesThatAreNoLabelsCountAsOthers(t *testing.T) {
+	m := telemetry.New(telemetry.Options{})
+	for _, name := range []string{"\xff\xfe", strings.Repeat("x", 1<<20), "", strings.Repeat("y", 128), "a\"b\nc"} {
+		m.Call("s", name, telemetry.OK, 0)
+	}
+	want := []string{
+		`mcp_invocations_total{kind="ok",server="s",tool="` + strings.Repeat("y", 128) + `"} 1`,
+		`mcp_invocations_total{kind="ok",server="s",tool="a\"b\nc"} 1`,
+		`mcp_invocations_total{kind="ok",server="s",tool="other"} 3`,
+	}
+	got := only(scrape(t, m), "mcp_invocations_total")
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

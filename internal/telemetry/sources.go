@@ -11,7 +11,8 @@ type Sources struct {
 	Servers  func() []Server
 	Breakers func() []Breaker
 	Queues   func() []Queue
-	Sessions func() int   // client sessions that are open
+	Sessions func() int // client sessions that are open
+	Parked   func() Parked
 	Dropped  func() int64 // messages for clients that found a full queue
 	Warnings func() int
 	Config   func() (generation int64, loaded time.Time)
@@ -28,6 +29,15 @@ type Server struct {
 	Connections int   // live ones
 	Tools       int
 	Skipped     int64 // messages of this connection that were none, or nobody's
+	Asked       int64 // requests of the server to clients
+	Refused     int64 // those of them that reached no client
+}
+
+// Parked is what a scrape shows of calls that wait for an answer of their clients.
+type Parked struct {
+	Calls   int   // that wait now
+	Expired int64 // given up because the client did not come back
+	Refused int64 // questions of servers refused because too many waited
 }
 
 // Breaker is the state of the circuit breaker of one tool.
@@ -80,6 +90,11 @@ var (
 	queueRunning     = desc("mcp_queue_running", "Calls of a queue that run.", "queue")
 	queueWaiting     = desc("mcp_queue_depth", "Calls that wait in a queue.", "queue")
 	openSessions     = desc("mcp_sessions", "Client sessions that are open.")
+	parkedCalls      = desc("mcp_parked_calls", "Calls that wait for an answer of their clients.")
+	parkedExpired    = desc("mcp_parked_expired_total", "Calls given up because their clients did not come back.")
+	parkedRefused    = desc("mcp_parked_refused_total", "Questions of servers refused because too many calls waited.")
+	upstreamAsked    = desc("mcp_upstream_asked_total", "Requests of a server to clients.", "server")
+	upstreamRefused  = desc("mcp_upstream_ask_refused_total", "Requests of a server that reached no client.", "server")
 	dropped          = desc("mcp_messages_dropped_total", "Messages for clients that found a full queue.")
 	warnings         = desc("mcp_warnings", "Warnings that stand at the moment.")
 	generation       = desc("mcp_config_generation", "Number of the configuration and catalogue in use; each change of them makes the next.")
@@ -89,8 +104,8 @@ var (
 // Describe implements prometheus.Collector.
 func (sampled) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		upstreamUp, upstreamStale, upstreamRestarts, upstreamInFlight, upstreamRefs, upstreamConns, upstreamTools, upstreamSkipped,
-		circuitState, queueSlots, queueRunning, queueWaiting, openSessions, dropped, warnings, generation, loaded,
+		upstreamUp, upstreamStale, upstreamRestarts, upstreamInFlight, upstreamRefs, upstreamConns, upstreamTools, upstreamSkipped, upstreamAsked, upstreamRefused,
+		circuitState, queueSlots, queueRunning, queueWaiting, openSessions, parkedCalls, parkedExpired, parkedRefused, dropped, warnings, generation, loaded,
 	} {
 		ch <- d
 	}
@@ -123,6 +138,12 @@ func (s sampled) process(ch chan<- prometheus.Metric) {
 	if s.Sessions != nil {
 		ch <- gauge(openSessions, float64(s.Sessions()))
 	}
+	if s.Parked != nil {
+		p := s.Parked()
+		ch <- gauge(parkedCalls, float64(p.Calls))
+		ch <- counter(parkedExpired, p.Expired)
+		ch <- counter(parkedRefused, p.Refused)
+	}
 	if s.Dropped != nil {
 		ch <- counter(dropped, s.Dropped())
 	}
@@ -146,6 +167,8 @@ func (v Server) collect(ch chan<- prometheus.Metric) {
 	ch <- gauge(upstreamConns, float64(v.Connections), name)
 	ch <- gauge(upstreamTools, float64(v.Tools), name)
 	ch <- gauge(upstreamSkipped, float64(v.Skipped), name)
+	ch <- counter(upstreamAsked, v.Asked, name)
+	ch <- counter(upstreamRefused, v.Refused, name)
 }
 
 // unique keeps the first of those that would make the same series, since one that is

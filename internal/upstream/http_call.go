@@ -22,6 +22,7 @@ type httpCall struct {
 	data []byte // the message
 
 	gone    bool   // the server does not know the session: it executed nothing
+	inBand  bool   // gone was concluded from an answer that may be the tool's own
 	session string // id that came with the answer to initialize
 	junk    error  // why the last message that was no answer was passed over
 	outside bool   // what comes on the stream of the call belongs to no call: a subscription
@@ -54,11 +55,11 @@ func (c *httpCall) run(ctx context.Context) (Reply, error) {
 		return Reply{}, err
 	}
 	reply, err := c.exchange(ctx, h)
-	if c.gone {
-		if h, err = t.afterLoss(ctx, h); err != nil {
+	for n := 0; c.gone && (n < maxRenewals || !c.inBand); n++ {
+		if h, err = t.afterLoss(ctx, h, n); err != nil {
 			return Reply{}, err
 		}
-		c.gone = false
+		c.gone, c.inBand = false, false
 		reply, err = c.exchange(ctx, h)
 	}
 	switch {
@@ -81,8 +82,12 @@ func (t *httpConn) afterFailure(ctx context.Context, h *httpHead, c *httpCall, e
 	}
 }
 
-// afterLoss returns the head for the second attempt of a call whose session is gone.
-func (t *httpConn) afterLoss(ctx context.Context, h *httpHead) (*httpHead, error) {
+// afterLoss returns the head for the next attempt of a message that was refused
+// because its session is gone, after n renewals for its sake.
+func (t *httpConn) afterLoss(ctx context.Context, h *httpHead, n int) (*httpHead, error) {
+	if n == maxRenewals {
+		return nil, fault.Of(fault.Unreachable, t.server, "the server forgets its sessions faster than they can be renewed; nothing was executed")
+	}
 	if err := t.renew(ctx, h); err != nil {
 		return nil, err
 	}
@@ -113,6 +118,7 @@ func (c *httpCall) exchange(ctx context.Context, h *httpHead) (Reply, error) {
 	}
 	if reply.Err != nil && h.session.id != "" && !h.modern() {
 		c.gone = sessionGone(resp.StatusCode, reply.Err, nil)
+		c.inBand = c.gone
 	}
 	return reply, err
 }
@@ -265,10 +271,11 @@ func (t *httpConn) Notify(ctx context.Context, method string, params wire.Value)
 	r := &Request{Method: method}
 	data := wire.AppendNotification(nil, method, params)
 	gone, err := t.post(ctx, h, t.callHeader(h, r), data)
-	if gone {
-		if h, err = t.afterLoss(ctx, h); err == nil {
-			_, err = t.post(ctx, h, t.callHeader(h, r), data)
+	for n := 0; gone; n++ {
+		if h, err = t.afterLoss(ctx, h, n); err != nil {
+			return err
 		}
+		gone, err = t.post(ctx, h, t.callHeader(h, r), data)
 	}
 	return err
 }

@@ -32,6 +32,11 @@ type httpRenewal struct {
 
 type renewalKey struct{}
 
+// maxRenewals is how often one message is repeated on a new session. A server that
+// forgets its sessions every few calls refuses some of many callers several times in
+// a row, because they share the new session too.
+const maxRenewals = 3
+
 // setReinit sets how a lost session is replaced: initialize, notifications/initialized
 // and whatever the server must be told again, sent on this connection with the
 // context given to the hook.

@@ -27,7 +27,10 @@ type sessionPeer struct {
 	ready    map[string]bool // initialized was received
 	executed int
 	log      []string
-	gone     func(w http.ResponseWriter, m *wire.Message) // how it says that a session is gone
+
+	forgetEvery int                                          // all sessions are forgotten after so many calls, if not 0
+	refuse      func(w http.ResponseWriter, m *wire.Message) // answers calls in place of a result, if set
+	gone        func(w http.ResponseWriter, m *wire.Message) // how it says that a session is gone
 }
 
 func (p *sessionPeer) serve(w http.ResponseWriter, r *http.Request, m *wire.Message) {
@@ -51,8 +54,12 @@ func (p *sessionPeer) serve(w http.ResponseWriter, r *http.Request, m *wire.Mess
 		w.WriteHeader(http.StatusAccepted)
 	case !p.ready[id]:
 		http.Error(w, "a call before initialized", http.StatusTeapot)
+	case p.refuse != nil:
+		p.refuse(w, m)
 	default:
-		p.executed++
+		if p.executed++; p.forgetEvery > 0 && p.executed%p.forgetEvery == 0 {
+			p.sessions = nil
+		}
 		reply(w, m, okResult)
 	}
 }
@@ -195,7 +202,7 @@ func TestHTTPSessionNotRenewed(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	})
-	t.Run("the new session is forgotten at once", func(t *testing.T) {
+	t.Run("each new session is forgotten at once", func(t *testing.T) {
 		p := &sessionPeer{}
 		conn := serveSessions(t, p)
 		again := conn.reinit
@@ -205,13 +212,54 @@ func TestHTTPSessionNotRenewed(t *testing.T) {
 			return err
 		})
 		p.forget()
-		if got := call(t.Context(), conn, "tools/call"); got != "protocol" {
+		if got := call(t.Context(), conn, "tools/call"); got != "unreachable" {
 			t.Errorf("got %s", got)
 		}
-		if p.opened != 2 {
+		if err := conn.Notify(t.Context(), "notifications/x", wire.Value{}); fault.KindOf(err) != fault.Unreachable {
+			t.Errorf("notifying: %v", err)
+		}
+		if p.opened != 1+2*maxRenewals || p.executed != 0 {
+			t.Errorf("%d sessions opened, %d calls executed", p.opened, p.executed)
+		}
+		if err := conn.Err(); err != nil {
+			t.Errorf("the connection was given up: %v", err)
+		}
+	})
+	t.Run("what looks like a lost session is the answer of a tool", func(t *testing.T) {
+		p := &sessionPeer{}
+		conn := serveSessions(t, p)
+		p.refuse = func(w http.ResponseWriter, m *wire.Message) {
+			reply(w, m, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"the browser session has expired"}}`)
+		}
+		if got := call(t.Context(), conn, "tools/call"); got != "-32000" {
+			t.Errorf("got %s", got)
+		}
+		if p.opened != 1+maxRenewals {
 			t.Errorf("%d sessions opened", p.opened)
 		}
 	})
+}
+
+// A server that forgets all sessions after every third call refuses some of many
+// callers more than once.
+func TestHTTPSessionForgottenEveryFewCalls(t *testing.T) {
+	p := &sessionPeer{forgetEvery: 3}
+	conn := serveSessions(t, p)
+	const callers = 6
+	for round := range 20 {
+		var group sync.WaitGroup
+		for range callers {
+			group.Go(func() {
+				if got := call(t.Context(), conn, "tools/call"); got != okOutcome {
+					t.Errorf("got %s", got)
+				}
+			})
+		}
+		group.Wait()
+		if p.executed != (round+1)*callers {
+			t.Fatalf("round %d: %d calls executed", round, p.executed)
+		}
+	}
 }
 
 // A renewal that hangs is bounded, and each caller only waits as long as it wants.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"regexp"
 
 	"mcp-aggregator/internal/fault"
@@ -18,6 +19,9 @@ type oversizeError struct {
 	again bool
 	head  []byte // its first bytes, at most edge
 	tail  []byte // its last bytes, at most edge; nil if they are not known yet
+
+	line   *longLine // while its end is not known; nil where messages have frames
+	broken bool      // at its end: it was never finished, another message is its end
 }
 
 // oversize reports a message of which b was read.
@@ -51,12 +55,18 @@ func (m *mux) oversized(e *oversizeError) {
 	if !e.again {
 		m.skip(e.head, e)
 	}
+	if e.line != nil {
+		m.watch(e.line, int64(e.limit)*maxLongLine)
+	}
 	id, ok := headID(e.head)
 	if !ok {
 		id, ok = tailID(e.head, e.tail)
 	}
 	if ok {
 		m.fail(id, fault.Of(fault.Protocol, m.server, "the answer exceeds the limit of %d bytes", e.limit))
+	}
+	if e.broken && m.waited(math.MaxInt64) {
+		m.end(errBrokenLine) // whose answers the line has swallowed nobody knows
 	}
 }
 

@@ -210,7 +210,7 @@ func TestAServerThatKeepsDyingIsRestartedEverMoreSlowly(t *testing.T) {
 			kill(time.Second)
 		}
 		err := call(t.Context(), s, "beta", "a")
-		if fault.KindOf(err) != fault.Unreachable || !strings.Contains(err.Error(), "is being restarted: the server closed the connection; next attempt in") {
+		if fault.KindOf(err) != fault.Unreachable || !strings.Contains(err.Error(), "is being restarted: the server closed the connection") {
 			t.Errorf("a call while the next attempt is seconds away: %v", err)
 		}
 		kill(61 * time.Second)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -155,7 +154,6 @@ func (o *owner) turnAway(f *face) error {
 	}
 	if left := next.Sub(now); left > 0 && !next.IsZero() {
 		e.RetryAfter = left
-		e.Reason = fmt.Sprintf("%s; next attempt in %v", e.Reason, left.Round(100*time.Millisecond))
 	}
 	return &e
 }

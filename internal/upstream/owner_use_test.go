@@ -135,6 +135,23 @@ func TestACallerBringsTheNextAttemptForward(t *testing.T) {
 	}
 }
 
+// A circuit that refuses calls keeps them from the set, but not the wish.
+func TestAWishBringsTheNextAttemptForwardAsACallerDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &failing{err: fault.Of(fault.Unreachable, "beta", "connection refused")}
+		s := newSet(t, f.dial, web("beta"))
+		<-s.Settled()
+		for range 600 {
+			s.Want("beta")
+			s.Want("nobody")
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := len(f.attempts()); n < 40 || n > 62 {
+			t.Errorf("%d attempts in a minute of wishing, want one a second", n)
+		}
+	})
+}
+
 func TestAProcessThatKeepsDyingComesBackSoonerIfItIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &mortal{spawner: spawner{peers: []*mcptest.Raw{rawServer("a")}}}

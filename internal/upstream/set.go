@@ -262,6 +262,42 @@ func (s *Set) use(ctx context.Context, server, session string, asking bool, fn f
 	}
 }
 
+// Await waits as Use does until a server is connected, whatever its sharing, and lends
+// nothing.
+func (s *Set) Await(ctx context.Context, server string) error {
+	return s.withOwner(server, func(o *owner) error {
+		l, err := o.await(ctx)
+		if err == nil {
+			l.release()
+		}
+		return err
+	})
+}
+
+// Want says that somebody would call a server if he were let: as with a caller who is
+// turned away, the next attempt to connect it need not wait for its time.
+func (s *Set) Want(server string) {
+	if o := s.roster.Load().byName[server]; o != nil {
+		if f := o.front.face.Load(); f.err != nil {
+			_ = o.turnAway(f)
+		}
+	}
+}
+
+// withOwner runs do with the owner of a server, and again with the next one if the
+// configuration has replaced it meanwhile.
+func (s *Set) withOwner(server string, do func(*owner) error) error {
+	for {
+		o := s.roster.Load().byName[server]
+		if o == nil {
+			return notConfigured(server)
+		}
+		if err := do(o); err == nil || !errors.Is(err, errRemoved) {
+			return err
+		}
+	}
+}
+
 func notConfigured(server string) error { return fault.Of(fault.NotFound, server, "is not configured") }
 
 func (s *Set) owner(server string) (*owner, error) {

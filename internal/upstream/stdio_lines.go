@@ -22,7 +22,8 @@ type lineReader struct {
 	lo, hi  int
 	begun   bool
 	skipped *oversizeError // a line above the limit is being skipped,
-	tail    lastBytes      // whose last bytes so far are these
+	tail    lastBytes      // whose last bytes so far are these,
+	nest    nesting        // and whose brackets are these
 }
 
 func newLineReader(r io.Reader, limit int) *lineReader {
@@ -103,8 +104,9 @@ func (l *lineReader) long() (*frame, error) {
 	for {
 		at := len(f.b)
 		if at > l.limit {
-			l.skipped, l.tail = oversize(l.limit, f.b), lastBytes{}
-			l.tail.add(f.b)
+			l.skipped, l.tail, l.nest = oversize(l.limit, f.b), lastBytes{}, nesting{}
+			l.skipped.line = &longLine{}
+			l.pass(f.b)
 			f.put()
 			return nil, l.skipped
 		}
@@ -127,8 +129,10 @@ func (l *lineReader) long() (*frame, error) {
 // whole finishes a line.
 func (l *lineReader) whole(f *frame) (*frame, error) {
 	if n := len(f.b); n > l.limit {
+		var nest nesting
+		nest.add(f.b)
 		err := oversize(l.limit, f.b)
-		err.tail = f.b
+		err.tail, err.broken = f.b, nest.broken(f.b)
 		return nil, err
 	} else if n > 0 && f.b[n-1] == '\r' {
 		f.b = f.b[:n-1]
@@ -144,19 +148,32 @@ func (l *lineReader) skip() error {
 		if i >= 0 {
 			part = part[:i]
 		}
-		l.tail.add(part)
+		l.pass(part)
 		if i >= 0 {
 			l.lo += i + 1
 			err := l.skipped.end(l.tail)
-			l.skipped = nil
+			err.broken = l.nest.broken(l.tail.b)
+			l.unskip()
 			return err
 		}
 		l.lo, l.hi = 0, 0
 		if err := l.fill(); err != nil {
-			l.skipped = nil
+			l.unskip()
 			return err
 		}
 	}
+}
+
+// pass notes a part of a line that is not kept.
+func (l *lineReader) pass(part []byte) {
+	l.tail.add(part)
+	l.nest.add(part)
+	l.skipped.line.read.Add(int64(len(part)))
+}
+
+func (l *lineReader) unskip() {
+	l.skipped.line.over.Store(true)
+	l.skipped = nil
 }
 
 // readSome reads at least one byte or returns an error.
