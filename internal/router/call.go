@@ -77,6 +77,7 @@ type Call struct {
 	mute     bool                 // the client has not asked for progress
 	standsIn bool                 // for another tool, as its fallback, or goes to it and no other
 	goesOn   bool                 // with answers of the client: the call itself has been let through before
+	answers  bool                 // with answers of the client, too, but let through like any other
 	asked    *asked               // what the client has called; of modern clients only
 	asks     func(upstream.Ask)   // takes what a legacy server asks the client; nil: it cannot be asked
 	clock    *clock               // stands still while the client is asked; nil: it is not

@@ -163,7 +163,7 @@ func (c *Call) continued(st *bridge.State) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.standsIn = true
+	out.standsIn, out.answers = true, true
 	if st.From == "" {
 		return out, nil
 	}

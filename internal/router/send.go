@@ -14,7 +14,7 @@ import (
 // connection, and waits for the answer.
 func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
 	info := c.conn.Info()
-	if bridge.Continues(c.Params) && (info.Era == wire.Legacy || c.Era == wire.Legacy && !c.goesOn) {
+	if bridge.Continues(c.Params) && !c.goesOn && !c.answers && (info.Era == wire.Legacy || c.Era == wire.Legacy) {
 		out, err := c.withoutRounds()
 		if err != nil {
 			return Reply{}, err
@@ -44,7 +44,7 @@ func (r *Router) answer(c *Call, era wire.Era, a *upstream.Reply) (Reply, error)
 		return r.answerError(c, era, a.Err)
 	}
 	reply := Reply{Result: r.identity.ResultEdits(c.Method, c.Era, era, &a.Result)}
-	if era == wire.Modern && bridge.InputRequired(&a.Result) {
+	if bridge.InputRequired(&a.Result) || era == wire.Legacy && hasRounds(c.Method) && bridge.StillAsks(&a.Result) {
 		return r.asks(c, reply, a)
 	}
 	if c.Method == "tools/call" {
