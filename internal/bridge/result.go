@@ -23,14 +23,16 @@ func (id Identity) ResultEdits(method string, client, upstream wire.Era, result 
 
 // StillAsks reports whether a legacy result asks for input as a modern one does. Servers
 // of libraries that know both eras give such where they have no request left to send. It
-// has nothing of what a legacy result must have.
+// holds nothing of what a legacy result is for.
 func StillAsks(result *wire.Object) bool {
 	at := result.Field("inputRequests")
 	if !at.OK() || result.Raw[at.Lo] != '{' {
 		return false
 	}
 	for _, member := range [...]string{"resultType", "content", "messages", "contents"} {
-		if result.Field(member).OK() {
+		switch string(result.Field(member).Of(result.Raw)) {
+		case "", "[]", "null":
+		default:
 			return false
 		}
 	}

@@ -10,9 +10,10 @@ import (
 func TestALegacyResultThatStillAsksHasNothingElse(t *testing.T) {
 	for result, want := range map[string]bool{
 		`{"inputRequests":{"a":{"method":"roots/list"}},"requestState":"x"}`: true,
-		`{"inputRequests":{},"content":[]}`:                                  false,
-		`{"inputRequests":{},"messages":[]}`:                                 false,
-		`{"contents":[],"inputRequests":{}}`:                                 false,
+		`{"inputRequests":{},"content":[]}`:                                  true,
+		`{"inputRequests":{},"content":[{"type":"text","text":"x"}]}`:        false,
+		`{"inputRequests":{},"messages":[{}]}`:                               false,
+		`{"contents":[{}],"inputRequests":{}}`:                               false,
 		`{"inputRequests":{"a":{}},"resultType":"input_required"}`:           false, // is one
 		`{"inputRequests":[]}`:                                               false,
 		`{"inputRequests":null}`:                                             false,
