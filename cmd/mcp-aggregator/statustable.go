@@ -139,6 +139,9 @@ func remarksOn(v *admin.Server) (lines []string) {
 			rejected++
 		}
 	}
+	if v.Refused > 0 {
+		lines = append(lines, fmt.Sprintf("of %d requests of the server to clients %d reached nobody", v.Asked, v.Refused))
+	}
 	if rejected > 0 {
 		lines = append(lines, count(rejected, "definition")+" rejected; /api/v1/mcp/tools says why")
 	}

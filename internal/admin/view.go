@@ -68,6 +68,9 @@ type Server struct {
 	Lazy        bool   `json:"lazy,omitempty"`
 	Idle        bool   `json:"idle,omitempty"`
 	Skipped     int64  `json:"skipped,omitempty"`
+	Asked       int64  `json:"asked,omitempty"`       // requests of the server to clients
+	Refused     int64  `json:"ask_refused,omitempty"` // those of them that reached no client
+	Asks        bool   `json:"asks,omitempty"`        // it asks on shared connections
 
 	Problems []Problem      `json:"problems,omitempty"` // definitions that were rejected or changed
 	Settings map[string]any `json:"settings,omitempty"` // as configured, without secrets; only for one server
@@ -121,7 +124,7 @@ func viewOf(s *upstream.Status) Server {
 		Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Templates: s.Templates,
 		Stale: s.Stale, Degraded: s.Degraded,
 		Sharing: s.Sharing, Refs: s.Refs, InFlight: s.InFlight, Connections: s.Connections, Restarts: s.Restarts,
-		PID: s.PID, Lazy: s.Lazy, Idle: s.Idle, Skipped: s.Skipped,
+		PID: s.PID, Lazy: s.Lazy, Idle: s.Idle, Skipped: s.Skipped, Asked: s.Asked, Refused: s.Refused, Asks: s.Asks,
 	}
 	for _, p := range s.Problems {
 		v.Problems = append(v.Problems, problemOf(p))

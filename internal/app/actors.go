@@ -66,6 +66,7 @@ func (a *App) shutdown(drain time.Duration) {
 	limits := a.config().Limits
 	grace, cancel := context.WithTimeout(context.Background(), limits.StopInput+limits.StopTerm+time.Second)
 	defer cancel()
+	a.rout.Close(grace)
 	if err := a.set.Close(grace); err != nil {
 		a.log.Warn("closing upstreams", "err", err)
 	}

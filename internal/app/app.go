@@ -112,9 +112,13 @@ func New(o Options) (*App, error) {
 		Recall:    a.memory.recall,
 		Keep:      a.memory.keep,
 	})
+	seal, err := bridge.NewSeal(c.SealKey())
+	if err != nil {
+		return nil, fmt.Errorf("using state_key: %w", err)
+	}
 	first, _ := a.build(nil, nil, 0)
 	a.rout = router.New(router.Options{
-		Upstreams: a.set, Identity: bridge.NewIdentity(Name, o.Version), Log: o.Log,
+		Upstreams: a.set, Identity: bridge.NewIdentity(Name, o.Version), Seal: seal, Log: o.Log,
 		Breakers: a.breakers, Queues: a.queues, Watch: router.Watch{
 			Called: a.metrics.Call, Retried: a.metrics.Retry, QueueWaited: a.metrics.QueueWait, RateLimited: a.metrics.RateLimited,
 		},

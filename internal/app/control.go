@@ -59,6 +59,7 @@ func (a *App) sources() telemetry.Sources {
 		Breakers: a.breakerSamples,
 		Queues:   a.queueSamples,
 		Sessions: func() int { return a.down.Stats().Sessions },
+		Parked:   a.parkedSample,
 		Dropped:  func() int64 { return a.down.Stats().Dropped },
 		Warnings: func() int { return a.warnings.Len() },
 		Config:   func() (int64, time.Time) { return a.rout.Generation().Number, a.force.Load().at },
@@ -70,10 +71,15 @@ func (a *App) serverSamples() []telemetry.Server {
 	for _, s := range a.set.Status() {
 		out = append(out, telemetry.Server{
 			Name: s.Server, Up: s.State == "connected", Stale: s.Stale, Restarts: s.Restarts, InFlight: s.InFlight,
-			Refs: s.Refs, Connections: s.Connections, Tools: s.Tools, Skipped: s.Skipped,
+			Refs: s.Refs, Connections: s.Connections, Tools: s.Tools, Skipped: s.Skipped, Asked: s.Asked, Refused: s.Refused,
 		})
 	}
 	return out
+}
+
+func (a *App) parkedSample() telemetry.Parked {
+	p := a.rout.Parked()
+	return telemetry.Parked{Calls: p.Calls, Expired: p.Expired, Refused: p.Refused}
 }
 
 func (a *App) breakerSamples() []telemetry.Breaker {

@@ -10,7 +10,8 @@
 // and made anew on the other; all other keys travel in both directions untouched.
 //
 // Requests of an upstream that need an answer of the client (elicitation, sampling,
-// roots) are the second half of the bridge. Between two modern peers they are part
-// of the result and pass through; the other combinations are refused at once with an
-// error that says so.
+// roots) are the second half of the bridge: legacy servers send them, modern ones put
+// them into a result. What each side must see of them, what a client must have
+// declared for them, and the sealed state that a modern client carries from one round
+// to the next are here; who waits for whom is the business of package router.
 package bridge

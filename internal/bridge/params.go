@@ -11,6 +11,7 @@ type Hop struct {
 	Client, Upstream wire.Era
 	ID               int64  // the call's id at the upstream, also its progress token there
 	LogLevel         string // what the client wants to hear; sent on to modern upstreams
+	Caps             []byte // raw capabilities of a legacy client that can be asked; nil: it cannot
 }
 
 // Identity is how we introduce ourselves to peers. Make it with NewIdentity.
@@ -135,15 +136,18 @@ func (id Identity) meta(hop Hop, raw []byte, meta Meta) []byte {
 
 // appendOurs appends the members that every modern request must have
 // (specification 2026-07-28, basic: Per-request protocol fields). Client
-// capabilities are the client's own where it can answer through the upstream's
-// result, that is when it is modern too, and none otherwise.
+// capabilities are the client's own where it can be asked, which is always so when it
+// is modern too, and none otherwise.
 func (id Identity) appendOurs(b []byte, hop Hop, meta Meta) []byte {
 	b = append(b, `"`+wire.MetaVersion+`":"`+wire.V20260728+`","`+wire.MetaClientInfo+`":`...)
 	b = append(b, id.info...)
 	b = append(b, `,"`+wire.MetaClientCaps+`":`...)
-	if hop.Client == wire.Modern && meta.Capabilities != nil {
+	switch {
+	case hop.Client == wire.Modern && meta.Capabilities != nil:
 		b = append(b, meta.Capabilities...)
-	} else {
+	case hop.Client == wire.Legacy && hop.Caps != nil:
+		b = append(b, hop.Caps...)
+	default:
 		b = append(b, `{}`...)
 	}
 	level := hop.LogLevel

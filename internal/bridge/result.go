@@ -21,6 +21,24 @@ func (id Identity) ResultEdits(method string, client, upstream wire.Era, result 
 	return v
 }
 
+// StillAsks reports whether a legacy result asks for input as a modern one does. Servers
+// of libraries that know both eras give such where they have no request left to send. It
+// holds nothing of what a legacy result is for.
+func StillAsks(result *wire.Object) bool {
+	at := result.Field("inputRequests")
+	if !at.OK() || result.Raw[at.Lo] != '{' {
+		return false
+	}
+	for _, member := range [...]string{"resultType", "content", "messages", "contents"} {
+		switch string(result.Field(member).Of(result.Raw)) {
+		case "", "[]", "null":
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // modernResult adds what is missing (specification 2026-07-28, basic: ResultType;
 // server/utilities/caching).
 func (id Identity) modernResult(method string, v wire.Value, result *wire.Object) wire.Value {
@@ -40,7 +58,9 @@ func (id Identity) modernResult(method string, v wire.Value, result *wire.Object
 		}
 	}
 	var head []byte
-	if !kind {
+	if !kind && StillAsks(result) {
+		head = append(head, `"resultType":"input_required"`...)
+	} else if !kind {
 		head = append(head, `"resultType":"complete"`...)
 	}
 	if method == "resources/read" && !InputRequired(result) {

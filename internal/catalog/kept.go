@@ -22,6 +22,7 @@ type Kept struct {
 	Instructions string    //
 	Version      string    // protocol revision
 	Public       bool      // the server allows its lists to be cached for everybody
+	Asks         bool      // the server asks clients on connections that they share
 	Saved        time.Time // when this was the server's offer
 }
 
@@ -44,7 +45,7 @@ func (k *Kept) Same(o *Kept) bool {
 	same := func(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
 	return same(k.Tools, o.Tools) && same(k.Prompts, o.Prompts) && same(k.Resources, o.Resources) && same(k.Templates, o.Templates) &&
 		bytes.Equal(k.Capabilities, o.Capabilities) && bytes.Equal(k.ServerInfo, o.ServerInfo) &&
-		k.Instructions == o.Instructions && k.Version == o.Version && k.Public == o.Public
+		k.Instructions == o.Instructions && k.Version == o.Version && k.Public == o.Public && k.Asks == o.Asks
 }
 
 // intact returns the definitions that are JSON; all of them, without copying, if

@@ -15,7 +15,7 @@ func TestKeptListsSurviveJSONByteByByte(t *testing.T) {
 	k := &catalog.Kept{
 		Tools: [][]byte{[]byte(odd)}, Prompts: [][]byte{[]byte(`{"name":"p"}`)},
 		Capabilities: []byte(`{ "tools":{}}`), ServerInfo: []byte(`{"name":"<s>"}`),
-		Instructions: "be <kind>", Version: "2025-11-25", Public: true,
+		Instructions: "be <kind>", Version: "2025-11-25", Public: true, Asks: true,
 	}
 	text, err := json.Marshal(k)
 	if err != nil {
@@ -52,6 +52,11 @@ func TestKeptListsAreCompared(t *testing.T) {
 	a := &catalog.Kept{Tools: [][]byte{[]byte(`{"name":"a"}`)}}
 	b := &catalog.Kept{Tools: [][]byte{[]byte(`{"name":"b"}`)}}
 	var none *catalog.Kept
+	asks := *a
+	asks.Asks = true
+	if a.Same(&asks) {
+		t.Error("a server that asks is the same as one that does not")
+	}
 	if !a.Same(a) || a.Same(b) || a.Same(nil) || none.Same(a) || !none.Same(nil) {
 		t.Error("wrong")
 	}

@@ -53,3 +53,10 @@ func TestWithServersReplacesServersAndNothingElse(t *testing.T) {
 		}
 	}
 }
+
+func TestHowAServerMayAskIsNoReasonToReconnect(t *testing.T) {
+	a, b := config.DefaultServer("a"), config.DefaultServer("a")
+	if b.Asks = "serialize"; a.Asks != "promote" || a.Equal(b) || !a.SameConnection(b) {
+		t.Errorf("asks %s and %s: equal %t, same connection %t", a.Asks, b.Asks, a.Equal(b), a.SameConnection(b))
+	}
+}

@@ -24,6 +24,7 @@ type Config struct {
 	CallTimeout    time.Duration `yaml:"call_timeout" env:"MCP_INVOCATION_TIMEOUT_MS" unit:"1ms" default:"90s" min:"1ms" max:"24h" doc:"Longest call of servers that have no call_timeout of their own."`
 	AcquireTimeout time.Duration `yaml:"acquire_timeout" restart:"yes" default:"60s" min:"1ms" max:"1h" doc:"How long a call waits for a server that is being started or restarted."`
 	StateDir       string        `yaml:"state_dir" restart:"yes" doc:"Folder for what outlives a restart: the last lists of each server, open breakers. off keeps nothing; absent is mcp-aggregator in $XDG_STATE_HOME or ~/.local/state."`
+	StateKey       string        `yaml:"state_key" kind:"key" restart:"yes" doc:"Secret that seals the state which modern clients carry between the rounds of a call: 32 bytes as hex or base64, the same for all processes behind one address. Absent: a new one at each start."`
 	Watch          bool          `yaml:"watch" restart:"yes" default:"true" doc:"Reload when this file changes. SIGHUP and the admin side reload always."`
 
 	StartConcurrency int           `yaml:"start_concurrency" restart:"yes" default:"8" min:"1" max:"1000" doc:"How many servers are started at the same time."`
@@ -70,6 +71,7 @@ type Server struct {
 
 	CallIdleTimeout time.Duration `yaml:"call_idle_timeout" default:"0s" max:"24h" doc:"Longest silence in a call; each progress notification starts it anew. 0s: only call_timeout counts."`
 	Sharing         string        `yaml:"sharing" default:"shared" enum:"shared session call" doc:"Who shares a connection: all clients, only the calls of one client session, or nobody."`
+	Asks            string        `yaml:"asks" default:"promote" enum:"promote serialize refuse" doc:"What happens when the server asks a client something (sampling, elicitation, roots) where several share its connection: promote gives each session a connection of its own from then on, serialize lets calls that can be asked run one at a time, refuse refuses what cannot be attributed."`
 	Lazy            bool          `yaml:"lazy" default:"false" doc:"Start the server when it is first used. Its lists are those of its last run; without one it is started once to learn them."`
 	IdleTimeout     time.Duration `yaml:"idle_timeout" default:"0s" max:"720h" doc:"Stop the server after this time without calls, to be started again by the next. 0s: never."`
 	Probe           Probe         `yaml:"probe" short:"method" doc:"How the health of the connection is checked. A method alone may stand for the section."`
@@ -105,6 +107,7 @@ func (s *Server) SameConnection(o *Server) bool {
 	for _, c := range []*Server{&a, &b} {
 		c.secrets = nil
 		c.Prefix, c.ForwardHeaders, c.CallTimeout, c.CallIdleTimeout = nil, nil, 0, 0
+		c.Asks = ""
 		c.Lazy, c.IdleTimeout, c.Probe, c.Queue, c.RateLimit = false, 0, Probe{}, "", RateLimit{}
 		c.Tools, c.Prompts, c.Resources, c.Instructions = Filter{}, Filter{}, Filter{}, false
 		c.ToolVersions, c.ToolOverrides = nil, nil
@@ -256,6 +259,8 @@ type Limits struct {
 	Discover       time.Duration `yaml:"discover" default:"3s" min:"1ms" max:"10m" doc:"Time a server has to answer the question for its protocol era, before the older handshake is tried."`
 	StopInput      time.Duration `yaml:"stop_input" default:"2s" min:"0s" max:"10m" doc:"Time a server process has to end after its input is closed."`
 	StopTerm       time.Duration `yaml:"stop_term" default:"2s" min:"0s" max:"10m" doc:"Time a server process has to end after SIGTERM, before it is killed."`
+	Parked         int           `yaml:"parked" default:"1000" min:"1" max:"1000000" doc:"Calls that wait for a modern client to answer what a legacy server has asked; more are refused."`
+	ParkedTTL      time.Duration `yaml:"parked_ttl" default:"5m" min:"1s" max:"24h" doc:"How long such a call waits for the client's answer."`
 	Drain          time.Duration `yaml:"drain" default:"10s" min:"0s" max:"1h" doc:"Time calls in flight have to end when the aggregator stops."`
 }
 

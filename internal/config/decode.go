@@ -130,7 +130,11 @@ func (l *loader) scalar(n *node, path string, f field, into reflect.Value) {
 	if !ok {
 		return
 	}
-	if err := f.set(into, text); err != nil {
+	switch err := f.set(into, text); {
+	case err == nil:
+	case f.kind == kindKey: // a secret that was mistyped is still one
+		l.fail(n, path, "%v", err)
+	default:
 		l.wrong(n, path, err)
 	}
 }

@@ -155,6 +155,8 @@ func sample(s config.Setting, i int) string {
 	switch {
 	case s.Path == "admin.token":
 		return []string{"sixteen-letters-a", "sixteen-letters-b"}[i]
+	case s.Path == "state_key":
+		return []string{strings.Repeat("0a", 32), strings.Repeat("0b", 32)}[i]
 	case s.Path == "admin.addr":
 		return []string{"127.0.0.1:1", "off"}[i]
 	case s.Kind == "a number":

@@ -15,7 +15,7 @@ import (
 //	yaml     the key; the field is found in the struct by index
 //	default  in the form the file uses; absent means empty
 //	doc      one line
-//	kind     "size" for bytes, "addr", "optaddr" (an address or off), "path"; otherwise the Go type says it
+//	kind     "size" for bytes, "addr", "optaddr" (an address or off), "path", "key" (32 bytes); otherwise the Go type says it
 //	each     what every element of a list is: "host", "origin", "glob", "forward"
 //	min max  bounds, both included; numbers and times are never negative
 //	enum     the choices; "alias" adds other spellings, as other=choice
@@ -48,6 +48,7 @@ const (
 	kindAddr
 	kindOptAddr
 	kindPath
+	kindKey
 	kindBool
 	kindInt
 	kindFloat
@@ -64,7 +65,7 @@ const (
 
 // expected says in messages what a value must look like.
 func (k kind) expected() string {
-	return [...]string{"text", "an address such as 127.0.0.1:8080", "an address such as 127.0.0.1:8081, or off", "a path such as /mcp", "true or false", "a whole number", "a number", "a size such as 4MiB or 65536", "a time such as 1.5s or 2m",
+	return [...]string{"text", "an address such as 127.0.0.1:8080", "an address such as 127.0.0.1:8081, or off", "a path such as /mcp", "32 bytes as hex or base64", "true or false", "a whole number", "a number", "a size such as 4MiB or 65536", "a time such as 1.5s or 2m",
 		"a list", "a mapping of names to text", "a mapping of names to lists", "a mapping of names to settings", "a list of settings", "a mapping", "a mapping of server names to servers"}[k]
 }
 
@@ -124,6 +125,8 @@ func kindOf(t reflect.Type, tag string) kind {
 		return kindOptAddr
 	case "path":
 		return kindPath
+	case "key":
+		return kindKey
 	}
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
@@ -236,6 +239,10 @@ func (f field) checkText(text string) error {
 		return checkAddr(text)
 	case kindPath:
 		return checkPath(text)
+	case kindKey:
+		if _, ok := decodeKey(text); !ok && text != "" {
+			return f.unexpected()
+		}
 	}
 	if len(f.enum) > 0 {
 		return checkChoice(text, f.enum)

@@ -68,6 +68,9 @@ func (c *Config) Secrets() []string {
 	if len(c.Admin.Token) >= minSecret {
 		all = append(all, c.Admin.Token)
 	}
+	if len(c.StateKey) >= minSecret {
+		all = append(all, c.StateKey)
+	}
 	for _, s := range c.Servers {
 		all = append(all, s.Secrets()...)
 	}

@@ -85,7 +85,7 @@ func (s *Server) batched(like *request, raw []byte) (q *request, response []byte
 	case m.Method == "initialize":
 		return nil, wire.AppendError(nil, m.ID.Of(raw), invalidRequest("Invalid request: initialize must not be part of a batch"))
 	}
-	return &request{msg: m, session: like.session, header: like.header, notify: like.notify}, nil
+	return &request{msg: m, session: like.session, header: like.header, to: like.to}, nil
 }
 
 // batchedRequest carries out one request of a batch.

@@ -311,7 +311,11 @@ func TestStdioCallsRunSideBySide(t *testing.T) {
 	if got := p.ask(callBody("1", "talk", `{"n":1,"text":"c"}`, `,"_meta":{"progressToken":"p"}`)); !strings.Contains(got, `"progressToken":"p"`) {
 		t.Errorf("%s", got)
 	}
-	if got := p.hear(); !strings.HasSuffix(got, `"said c"}]}}`) {
+	got := p.hear()
+	if strings.Contains(got, "notifications/message") { // it may count as one of another call that wants none
+		got = p.hear()
+	}
+	if !strings.HasSuffix(got, `"said c"}]}}`) {
 		t.Errorf("%s", got)
 	}
 	go p.say(callBody("2", "wait", `{}`, ""), callBody("3", "wait", `{}`, ""), callBody("4", "echo", `{}`, ""))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"sync"
 
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/fault"
@@ -18,16 +19,32 @@ type request struct {
 	msg     wire.Message // its bytes are the transport's, for as long as dispatch runs
 	era     wire.Era
 	level   string      // the log level a modern request asks for
+	caps    []byte      // the capabilities a modern request declares, raw
 	session *Session    // nil for a modern request over HTTP
 	header  http.Header // read only; nil on stdio
 
 	cancel context.CancelCauseFunc // ends the context that dispatch is given; nil if that is not ours
 
-	// notify puts a notification on its way to the client, before the reply. It
-	// never blocks and does not keep msg.
-	notify func(msg []byte)
+	to streamer // the way of what the client gets before the reply
+
+	answered bool           // upstreams may ask nothing more; guarded by the lock of the session
+	asking   sync.WaitGroup // counts what they have asked
 
 	call router.Call // here to save an allocation
+}
+
+// A streamer is where the messages of one request go.
+type streamer interface {
+	// stream returns the queue of what leaves before the reply, nil when it is too late.
+	stream() *outbox
+}
+
+// notify puts a notification on its way to the client, before the reply. It never
+// blocks and does not keep msg.
+func (q *request) notify(msg []byte) {
+	if out := q.to.stream(); out != nil {
+		out.offer(msg)
+	}
 }
 
 // id returns the raw id of the request.
@@ -78,22 +95,33 @@ func empty() router.Reply { return router.Reply{Result: wire.Value{Raw: []byte(`
 func (s *Server) call(ctx context.Context, q *request) router.Reply {
 	c := &q.call
 	*c = router.Call{
-		Gen:      s.router.Generation(),
-		Method:   q.msg.Method,
-		Params:   &q.msg.Body,
-		Cancel:   q.cancel,
-		Era:      q.era,
-		LogLevel: q.level,
-		Events:   q.relay,
-		Header:   q.header,
+		Gen:       s.router.Generation(),
+		Method:    q.msg.Method,
+		Params:    &q.msg.Body,
+		Cancel:    q.cancel,
+		Era:       q.era,
+		LogLevel:  q.level,
+		Events:    q.relay,
+		Header:    q.header,
+		Principal: principalOf(ctx),
+		Caps:      q.caps,
 	}
 	if q.session != nil {
 		c.Session = q.session.id
-		if q.era == wire.Legacy {
-			c.LogLevel = q.session.logLevel()
-		}
 	}
-	return s.router.Call(ctx, c)
+	if q.era == wire.Modern {
+		if q.level != "" {
+			s.wantLevel(q.level)
+		}
+		return s.carry(ctx, c)
+	}
+	able := false
+	if c.Caps, able, c.LogLevel = q.session.terms(); !able {
+		return s.carry(ctx, c)
+	}
+	c.Ask = q.ask
+	defer q.session.conclude(q)
+	return s.carry(ctx, c)
 }
 
 // relay passes on what an upstream says during the call.

@@ -12,8 +12,12 @@
 // It becomes an event stream when the upstream says something before it answers,
 // and not before: the common call costs no goroutine, no timer and no queue.
 //
-// Requests of upstreams to clients would leave through the same streams, and the
-// responses that clients post arrive in [Session.response].
+// Requests of upstreams to legacy clients leave through the same streams: each on that of
+// the call it belongs to, before its reply, under an id of the session's own. The response
+// arrives in [Session.response], by whatever way the transport has for messages of the
+// client, and only that of the same session counts. A question to the client ends with
+// its call, its stream or its session, and with our stopping; how long a client may think
+// is not ours to say.
 //
 // # Concurrency
 //
@@ -24,8 +28,8 @@
 //
 // What is sent to a client goes through its [outbox], which is bounded. Notifications
 // never wait for a client: those that find the queue full are dropped and counted.
-// Replies wait. So a client that stops reading loses its own stream and nothing else.
+// Replies and questions wait. So a client that stops reading loses its own stream and nothing else.
 //
 // Locks are leaves: nothing is called while one is held except an outbox, which has
-// its own and calls nobody.
+// its own and calls nobody; the one of the log levels orders what the router is told.
 package downstream

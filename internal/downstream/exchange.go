@@ -23,7 +23,7 @@ type exchange struct {
 	r *http.Request
 
 	mu      sync.Mutex
-	over    bool // the reply is being written: it is too late for notifications
+	over    bool // the reply is being written: it is too late for anything else
 	events  *outbox
 	written chan struct{} // closed when the writer of events has ended
 	err     error         // why it ended early; valid after written is closed
@@ -31,25 +31,24 @@ type exchange struct {
 
 func (s *Server) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{s: s, w: w, r: r}
-	x.header = r.Header
-	x.notify = x.push
+	x.header, x.to = r.Header, x
 	return x
 }
 
-// push sends a notification ahead of the reply. The first one turns the answer
-// into an event stream, which from then on belongs to its writer.
-func (x *exchange) push(msg []byte) {
+// stream is for what comes ahead of the reply: asking for it turns the answer into an
+// event stream, which from then on belongs to its writer.
+func (x *exchange) stream() *outbox {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.over {
-		return
+		return nil
 	}
 	if x.events == nil {
 		x.events = x.s.newEvents()
 		x.written = make(chan struct{})
 		go x.writeEvents()
 	}
-	x.events.offer(msg)
+	return x.events
 }
 
 // writeEvents is the writer of an answer that became an event stream. It ends when the

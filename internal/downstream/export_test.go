@@ -1,6 +1,10 @@
 package downstream
 
-import "context"
+import (
+	"context"
+
+	"mcp-aggregator/internal/router"
+)
 
 // Outbox makes the queue of a client testable by itself.
 type Outbox struct{ o *outbox }
@@ -25,3 +29,8 @@ var (
 	AppendEvent  = appendEvent
 	AppendLine   = appendLine
 )
+
+// Carry puts f in the place of the router for calls.
+func (s *Server) Carry(f func(context.Context, *router.Call) router.Reply) { s.carry = f }
+
+const MaxQuestions = maxQuestions

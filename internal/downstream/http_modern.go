@@ -24,7 +24,7 @@ func (s *Server) postModern(x *exchange, meta requestMeta) *refusal {
 	if rpc != nil {
 		return &refusal{status: http.StatusBadRequest, id: x.id(), err: rpc}
 	}
-	x.level = meta.level
+	x.level, x.caps = meta.level, meta.caps
 	reply := s.dispatch(x.r.Context(), &x.request)
 	x.answer(&reply, statusOf(&reply))
 	return nil

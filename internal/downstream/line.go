@@ -49,7 +49,7 @@ func (l *line) receive(buf *buffer, m wire.Message, header http.Header) {
 		l.s.notification(l.session, &m)
 		return
 	}
-	q := &request{msg: m, session: l.session, header: header, notify: l.notify}
+	q := &request{msg: m, session: l.session, header: header, to: l}
 	if rpc := l.admit(q); rpc != nil {
 		l.reply(q.id(), &router.Reply{Err: rpc})
 		return
@@ -91,7 +91,7 @@ func (l *line) admit(q *request) *wire.RPCError {
 			if !known {
 				return unsupportedVersion(meta.version)
 			}
-			q.era, q.level = wire.Modern, meta.level
+			q.era, q.level, q.caps = wire.Modern, meta.level, meta.caps
 			return meta.check()
 		}
 	}
@@ -153,4 +153,5 @@ func (l *line) reply(id []byte, reply *router.Reply) {
 	b.free()
 }
 
-func (l *line) notify(msg []byte) { l.out.offer(msg) }
+// stream is the one that all messages of the line share.
+func (l *line) stream() *outbox { return l.out }

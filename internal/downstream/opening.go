@@ -131,9 +131,3 @@ func (sess *Session) setLogLevel(level string) {
 	defer sess.mu.Unlock()
 	sess.level = level
 }
-
-func (sess *Session) logLevel() string {
-	sess.mu.Lock()
-	defer sess.mu.Unlock()
-	return sess.level
-}

@@ -17,6 +17,7 @@ type outbox struct {
 	maxCount, maxBytes int
 	drop               func()        // counts a dropped message; nil allowed
 	wake               chan struct{} // buffer 1: there is something to take, or nothing will come any more
+	done               chan struct{} // closed with the outbox
 
 	mu     sync.Mutex
 	buf    []byte
@@ -26,7 +27,7 @@ type outbox struct {
 }
 
 func newOutbox(maxCount, maxBytes int, frame func(dst, msg []byte) []byte, drop func()) *outbox {
-	return &outbox{frame: frame, maxCount: maxCount, maxBytes: maxBytes, drop: drop, wake: make(chan struct{}, 1)}
+	return &outbox{frame: frame, maxCount: maxCount, maxBytes: maxBytes, drop: drop, wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // offer queues a message if there is room. It never waits and does not keep msg.
@@ -94,7 +95,10 @@ func (o *outbox) take(spare []byte) (taken []byte, open bool) {
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.closed = true
+	if !o.closed {
+		o.closed = true
+		close(o.done)
+	}
 	if o.room != nil {
 		close(o.room)
 		o.room = nil

@@ -27,6 +27,7 @@ type Options struct {
 // A Server serves MCP clients.
 type Server struct {
 	router   *router.Router
+	carry    func(context.Context, *router.Call) router.Reply // Call of the router; tests put themselves in its place
 	cfg      *config.Config
 	log      *slog.Logger
 	identity bridge.Identity
@@ -35,6 +36,7 @@ type Server struct {
 	sessions sessions
 	audience audience
 	busy     busy
+	levels   levelsHeard
 	dropped  atomic.Int64 // messages that found a full queue
 	promised atomic.Bool  // a modern client was told of capabilities that servers may bring
 
@@ -55,6 +57,7 @@ func New(r *router.Router, o Options) *Server {
 	}
 	s := &Server{
 		router:   r,
+		carry:    r.Call,
 		cfg:      o.Config,
 		log:      o.Log,
 		identity: bridge.NewIdentity(serverName, o.Version),
@@ -82,14 +85,15 @@ func (s *Server) HTTPServer() *http.Server {
 	}
 }
 
-// Close stops accepting, ends all streams in order and waits for the calls in
-// flight. Those that are left when ctx ends are cancelled. When Close returns,
+// Close stops accepting, ends all streams in order and what upstreams have asked
+// clients, and waits for the calls in flight. Those that are left when ctx ends are cancelled. When Close returns,
 // everything the server started has ended, but for a stdio reader or writer that
 // hangs in the operating system.
 func (s *Server) Close(ctx context.Context) {
 	idle := s.busy.close()
 	s.closeOnce.Do(func() { close(s.closing) })
 	for _, sess := range s.sessions.all() {
+		sess.silence(errStopping) // people may take longer than we have
 		if l := sess.line; l != nil {
 			s.own.start(l.finish) // its stream is needed for the replies to come
 		} else {

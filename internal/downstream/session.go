@@ -27,12 +27,15 @@ type Session struct {
 	principal string // who opened it
 	line      *line  // its connection over HTTP+SSE and stdio, nil over Streamable HTTP
 
-	maxCalls int
-	used     atomic.Int64 // when a request or stream last began or ended, Unix nanoseconds
+	maxCalls    int
+	maxQuestion int           // bytes of the params of a request to the client
+	patience    time.Duration // how long such a request waits for the client to read what comes before it
+	used        atomic.Int64  // when a request or stream last began or ended, Unix nanoseconds
 
 	mu      sync.Mutex
 	version string                             // agreed on by initialize, "" before
-	caps    []byte                             // what the client can be asked for, raw
+	caps    []byte                             // what the client can be asked for, raw; replaced whole
+	able    bool                               // it can be asked for anything at all
 	level   string                             // set by logging/setLevel, "" if never
 	begun   bool                               // notifications may be sent
 	ended   bool                               // no more requests or streams
@@ -40,10 +43,13 @@ type Session struct {
 	streams []*outbox                          // where notifications go: to the last one
 	missed  catalog.Changes                    // list changes that found no stream
 	subs    map[string]bool                    // URI the client wants to hear of → an update found no stream
+
+	questions questions
 }
 
 func (s *Server) newSession(id, principal string) *Session {
-	sess := &Session{id: id, principal: principal, maxCalls: s.cfg.Limits.InFlight}
+	l := &s.cfg.Limits
+	sess := &Session{id: id, principal: principal, maxCalls: l.InFlight, maxQuestion: l.Answer, patience: l.Write}
 	sess.touch()
 	return sess
 }
@@ -56,6 +62,18 @@ func (sess *Session) agree(version string, caps []byte) {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	sess.version, sess.caps, sess.missed = version, slices.Clone(caps), catalog.Changes{}
+	sess.able = false
+	for range wire.Members(caps, wire.Span{Lo: 0, Hi: len(caps)}) {
+		sess.able = true
+	}
+}
+
+// terms returns what the session's calls are carried out under: the capabilities of the
+// client, whether there are any, and the log level it has set.
+func (sess *Session) terms() (caps []byte, able bool, level string) {
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	return sess.caps, sess.able, sess.level
 }
 
 // agreed returns the revision that initialize agreed on, "" before.
@@ -113,10 +131,6 @@ func (sess *Session) cancel(params *wire.Object) {
 	}
 }
 
-// response takes the client's answer to a request of ours. None is under way as long
-// as upstreams cannot ask clients: whatever comes answers nothing and is dropped.
-func (sess *Session) response(*wire.Message) { sess.touch() }
-
 // start lets notifications through: the client says that it is initialized.
 func (sess *Session) start() {
 	sess.mu.Lock()
@@ -170,13 +184,14 @@ func (sess *Session) hangUp() {
 
 // end lets nothing more begin, cancels what is in flight and closes the streams.
 // It reports whether the session was still alive.
-func (sess *Session) end(cause error) bool {
+func (sess *Session) end(cause *fault.Error) bool {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	if sess.ended {
 		return false
 	}
 	sess.ended = true
+	sess.silenceLocked(cause)
 	for _, cancel := range sess.calls {
 		cancel(cause)
 	}

@@ -64,7 +64,7 @@ func (t *sessions) count() int {
 }
 
 // endSession ends a session of any transport and whatever it holds elsewhere.
-func (s *Server) endSession(sess *Session, cause error) {
+func (s *Server) endSession(sess *Session, cause *fault.Error) {
 	if !sess.end(cause) {
 		return
 	}
@@ -89,8 +89,8 @@ func shown(id string) string { return id[:min(6, len(id))] }
 
 var errExpired = fault.Of(fault.Cancelled, "", "the session was idle for too long")
 
-// janitor ends sessions that have been idle for too long, until ctx ends. Open
-// streams and requests in flight keep a session alive.
+// janitor ends sessions that have been idle for too long and takes back log levels,
+// until ctx ends. Open streams and requests in flight keep a session alive.
 func (s *Server) janitor(ctx context.Context) {
 	idle := s.cfg.HTTP.SessionIdle
 	every := time.NewTicker(min(max(idle/4, time.Second), time.Minute))
@@ -98,6 +98,7 @@ func (s *Server) janitor(ctx context.Context) {
 	for {
 		select {
 		case now := <-every.C:
+			s.forgetLevels(now)
 			for _, sess := range s.sessions.all() {
 				if since, quiet := sess.idleSince(); quiet && now.Sub(since) >= idle {
 					s.endSession(sess, errExpired)

@@ -48,9 +48,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	select {
 	case err = <-read:
 		grace, ended = time.After(lastCalls), true
+		l.session.silence(errHungUp) // nothing will be answered any more
 	case err = <-written:
 		cancel(errHungUp)
 	case <-s.closing:
+		l.session.silence(errStopping)
 	case <-ctx.Done():
 	}
 	go func() { l.finish(); close(finished) }()
@@ -173,7 +175,7 @@ func (l *line) takeBatch(buf *buffer) {
 		buf.free()
 		return
 	}
-	like := &request{session: l.session, notify: l.notify}
+	like := &request{session: l.session, to: l}
 	run := func() {
 		defer buf.free()
 		responses, rpc := l.s.batch(l.ctx, like, buf.bytes)

@@ -48,6 +48,8 @@ type Raw struct {
 	sessions map[string]bool
 	streams  map[*stream]bool
 	lastID   int
+	asked    map[string]chan *Request // id of a request to the client → who waits for the response
+	lastAsk  int
 }
 
 // Answer says how one request is answered. The zero value is the usual answer.
@@ -66,6 +68,12 @@ type Answer struct {
 
 	// Write, on pipes, writes anything in place of the response, while nobody else writes.
 	Write func(io.Writer) error
+
+	// Asking is run before the response. It may ask the client, and returns the result
+	// of the response, "" for the usual one. Over HTTP it asks on the stream of the
+	// response or, with Aside, on the GET stream.
+	Asking func(Ask) string
+	Aside  bool
 
 	HTTP *HTTPAnswer // over HTTP: this, and no MCP at all
 }
@@ -135,6 +143,7 @@ func (r *Raw) record(q *Request) {
 		close(r.arrived)
 		r.arrived = nil
 	}
+	r.answeredLocked(q)
 }
 
 // respond makes the answer to a request: the scripted one, completed.

@@ -139,7 +139,7 @@ func (r *Raw) answerHTTP(w http.ResponseWriter, req *http.Request, q *Request, a
 	r.mu.Lock()
 	eventStream := r.EventStream
 	r.mu.Unlock()
-	if !eventStream && len(a.Before) == 0 && !a.Twice && !listening {
+	if !eventStream && len(a.Before) == 0 && !a.Twice && a.Asking == nil && !listening {
 		writeJSON(w, statusOf(q, a), []byte(a.Whole))
 		return
 	}
@@ -147,6 +147,9 @@ func (r *Raw) answerHTTP(w http.ResponseWriter, req *http.Request, q *Request, a
 	defer out.end()
 	if listening {
 		_ = r.listen(ctx, q, out.send)
+		return
+	}
+	if r.asking(ctx, q, &a, out.send) != nil {
 		return
 	}
 	for _, msg := range a.messages() {

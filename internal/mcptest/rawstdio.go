@@ -132,6 +132,9 @@ func (p *pipes) answer(ctx context.Context, q *Request) {
 		_ = a.Write(p.out)
 		return
 	}
+	if p.raw.asking(ctx, q, &a, p.send) != nil {
+		return
+	}
 	for _, msg := range a.messages() {
 		if p.send([]byte(msg)) != nil {
 			return

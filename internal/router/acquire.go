@@ -13,11 +13,16 @@ func (r *Router) acquire(next Handler) Handler {
 		if ctx.Err() != nil {
 			return Reply{}, ending(ctx, c, "not sent") // nobody waits for it any more
 		}
-		err = r.upstreams.Use(ctx, c.Server, c.Session, func(conn upstream.Conn) (err error) {
+		attempt := func(conn upstream.Conn) (err error) {
 			c.conn = conn
 			reply, err = next(ctx, c)
 			return err
-		})
+		}
+		if c.asks != nil {
+			err = r.upstreams.UseAsking(ctx, c.Server, c.Session, attempt)
+		} else {
+			err = r.upstreams.Use(ctx, c.Server, c.Session, attempt)
+		}
 		return reply, err
 	}
 }

@@ -4,26 +4,45 @@ import (
 	"context"
 	"testing"
 
+	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/router"
 	"mcp-aggregator/internal/wire"
 )
 
-// BenchmarkChain is what the path costs a call that succeeds, the connection left out.
+// BenchmarkChain is what the path costs a call that succeeds, the connection left out:
+// of a client that cannot be asked anything, and of clients of both eras that can be
+// asked by a legacy server.
 func BenchmarkChain(b *testing.B) {
-	r := newRouter(b, nil)
+	for _, bb := range []struct {
+		name   string
+		caps   string
+		modern bool
+	}{{"plain", "", false}, {"legacy client", everyCapability, false}, {"modern client", everyCapability, true}} {
+		b.Run(bb.name, func(b *testing.B) { benchmarkChain(b, bb.caps, bb.modern) })
+	}
+}
+
+func benchmarkChain(b *testing.B, caps string, modern bool) {
+	r := newRouter(b, func(s *config.Server) { s.Protocol = "legacy" })
 	h := r.Chain(func(context.Context, *router.Call) (router.Reply, error) {
 		return router.Reply{Result: wire.Value{Raw: []byte(`{}`)}}, nil
 	})
-	m, err := wire.Scan([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"demo__add","arguments":{"a":1,"b":2}}}`))
-	if err != nil {
-		b.Fatal(err)
+	call := router.Call{Gen: r.Generation(), Method: "tools/call"}
+	meta := ""
+	switch {
+	case modern:
+		call.Era, meta = wire.Modern, `"_meta":{"io.modelcontextprotocol/clientCapabilities":`+caps+`},`
+	case caps != "":
+		call.Caps = []byte(caps)
+		call.Ask = func(context.Context, string, []byte) ([]byte, *wire.RPCError) { return nil, nil }
 	}
+	m := mustScan(b, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+meta+`"name":"demo__add","arguments":{"a":1,"b":2}}}`)
 	ctx, cancel := context.WithCancelCause(b.Context())
 	defer cancel(nil)
-	gen := r.Generation()
+	call.Params, call.Cancel = &m.Body, cancel
 	b.ReportAllocs()
 	for b.Loop() {
-		c := router.Call{Gen: gen, Method: "tools/call", Params: &m.Body, Cancel: cancel}
+		c := call
 		if _, err := h(ctx, &c); err != nil {
 			b.Fatal(err)
 		}

@@ -41,6 +41,21 @@ type Call struct {
 	// in order and before the reply. It must not block. nil: nobody listens.
 	Events func(upstream.Event)
 
+	// Principal is who is calling, "" for the anonymous caller: a state that one
+	// principal was given is of no use to another.
+	Principal string
+
+	// Caps are the capabilities the client has declared, raw: a legacy client's at
+	// initialize, a modern one's with this request. nil if it declared none.
+	Caps []byte
+
+	// Ask sends a request of an upstream to the client whose call this is, and waits for
+	// the answer; when ctx ends, the client is told so. The result is the caller's to
+	// keep. It may be called from any goroutine as long as the call is not answered, by
+	// several at a time. nil: the client takes no requests (a modern one, or one that
+	// has no stream for them).
+	Ask func(ctx context.Context, method string, params []byte) (result []byte, err *wire.RPCError)
+
 	// Cancel ends the context of the call with a cause; nil if the caller has no such
 	// context. With it a deadline costs a timer and not a context of its own.
 	Cancel context.CancelCauseFunc
@@ -60,7 +75,13 @@ type Call struct {
 	spent    time.Duration        // what earlier attempts and pauses took of the time the call has
 	progress func()               // told of each progress notification; nil: nobody cares
 	mute     bool                 // the client has not asked for progress
-	standsIn bool                 // for another tool, as its fallback
+	standsIn bool                 // for another tool, as its fallback, or goes to it and no other
+	goesOn   bool                 // with answers of the client: the call itself has been let through before
+	answers  bool                 // with answers of the client, too, but let through like any other
+	asked    *asked               // what the client has called; of modern clients only
+	asks     func(upstream.Ask)   // takes what a legacy server asks the client; nil: it cannot be asked
+	clock    *clock               // stands still while the client is asked; nil: it is not
+	host     *parked              // of the call of a modern client that may have to wait without it; nil: it does not
 }
 
 // config is the configuration that the call runs under.
@@ -121,6 +142,8 @@ type Reply struct {
 	// Release gives the buffer under Result back once it has been written; nil if
 	// there is nothing to give back.
 	Release func()
+
+	asking *asking // in place of a result: a modern server asks a legacy client
 }
 
 // A Handler carries a call on. Its error is a *fault.Error, or a *wire.RPCError to

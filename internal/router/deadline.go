@@ -8,14 +8,15 @@ import (
 )
 
 // deadline bounds an attempt by what is left of call_timeout, and by the longest
-// silence, which progress of the call ends. When one of them is over, the connection
+// silence, which progress of the call ends. Time in which the client is asked something
+// does not count. When one of them is over, the connection
 // tells the server that nobody waits any more.
 func (r *Router) deadline(next Handler) Handler {
 	return func(ctx context.Context, c *Call) (Reply, error) {
-		began := time.Now()
+		began, stood := time.Now(), c.clock.idle()
 		reply, err := c.bounded(ctx, next)
 		if err != nil {
-			c.spent += time.Since(began)
+			c.spent += time.Since(began) - (c.clock.idle() - stood)
 		}
 		return reply, err
 	}
@@ -38,14 +39,14 @@ func (c *Call) bounded(ctx context.Context, next Handler) (Reply, error) {
 // timed makes an attempt that cancel ends when one of the limits is over.
 func (c *Call) timed(ctx context.Context, cancel context.CancelCauseFunc, next Handler, whole, silence time.Duration) (Reply, error) {
 	if whole > 0 {
-		t := time.AfterFunc(whole-c.spent, func() { cancel(callTimeout{c.Server, "call_timeout", whole}) })
+		t := c.clock.afterFunc(whole-c.spent, func() { cancel(callTimeout{c.Server, "call_timeout", whole}) })
 		defer t.Stop()
 	}
 	if silence <= 0 {
 		return next(ctx, c)
 	}
 	out := c.withProgress()
-	t := time.AfterFunc(silence, func() { cancel(callTimeout{c.Server, "call_idle_timeout", silence}) })
+	t := c.clock.afterFunc(silence, func() { cancel(callTimeout{c.Server, "call_idle_timeout", silence}) })
 	defer t.Stop()
 	out.progress = func() { t.Reset(silence) }
 	return next(ctx, out)

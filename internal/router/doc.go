@@ -9,5 +9,8 @@
 // under the rules it began with.
 //
 // Concurrency: a Router is safe for concurrent use. A call runs on its caller's
-// goroutine from end to end; the router starts none.
+// goroutine from end to end, with two exceptions. What a legacy server asks a legacy
+// client is waited for on a goroutine of its own, which ends before the call does. And
+// a call of a modern client whose server may ask it something runs on a goroutine that
+// can outlive the client's request (see parked); Close ends those that are left.
 package router

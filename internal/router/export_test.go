@@ -1,5 +1,7 @@
 package router
 
+import "mcp-aggregator/internal/limit"
+
 // Chain is the path of a call with another end.
 func (r *Router) Chain(end Handler) Handler {
 	stages := r.stages()
@@ -9,3 +11,6 @@ func (r *Router) Chain(end Handler) Handler {
 	}
 	return h
 }
+
+// Queues are the queues that calls go through.
+func (r *Router) Queues() *limit.Queues { return r.queues }

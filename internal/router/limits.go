@@ -12,7 +12,7 @@ import (
 // limit refuses calls beyond the rate of the server.
 func (r *Router) limit(next Handler) Handler {
 	return func(ctx context.Context, c *Call) (Reply, error) {
-		if c.server == nil || c.server.RateLimit.PerSecond <= 0 {
+		if c.server == nil || c.server.RateLimit.PerSecond <= 0 || c.goesOn {
 			return next(ctx, c)
 		}
 		rate := c.server.RateLimit

@@ -21,6 +21,11 @@ func (c *Call) rewritten(params wire.Value) (*Call, error) {
 	return &out, nil
 }
 
+// withoutRounds returns a copy of the call that says nothing of earlier rounds.
+func (c *Call) withoutRounds() (*Call, error) {
+	return c.rewritten(wire.Value{Raw: c.Params.Raw}.With(c.edits...).With(bridge.WithoutRounds(c.Params)...))
+}
+
 // withProgress returns a copy of the call that asks the server for progress, even if
 // its client does not: servers report it only to those who do.
 func (c *Call) withProgress() *Call {

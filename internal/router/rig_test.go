@@ -54,6 +54,12 @@ func builtinServer(name string) *config.Server {
 // newRig routes to the servers of a configuration; the built-in ones are given.
 func newRig(t testing.TB, c *config.Config, builtins map[string]func() *mcp.Server, watch router.Watch) *router.Router {
 	t.Helper()
+	r, _ := newRigSet(t, c, builtins, watch)
+	return r
+}
+
+func newRigSet(t testing.TB, c *config.Config, builtins map[string]func() *mcp.Server, watch router.Watch) (*router.Router, *upstream.Set) {
+	t.Helper()
 	set := upstream.New(upstream.Options{Limits: c.Limits, Builtins: builtins})
 	t.Cleanup(func() { set.Close(context.Background()) })
 	set.Apply(c.Servers)
@@ -65,7 +71,8 @@ func newRig(t testing.TB, c *config.Config, builtins map[string]func() *mcp.Serv
 	gen.Catalog, _ = catalog.Build(set.Listings(), catalog.Rules{Servers: c.Servers})
 	r := router.New(router.Options{Upstreams: set, Identity: bridge.NewIdentity("agg", "1"), Watch: watch}, gen)
 	r.MarkReady()
-	return r
+	t.Cleanup(func() { r.Close(context.Background()) })
+	return r, set
 }
 
 // A failure is what a client can read of a call that failed.

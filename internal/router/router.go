@@ -36,6 +36,7 @@ type Router struct {
 
 	subs   subscriptions
 	levels levels
+	lot    lot
 }
 
 // Options are the parts a Router joins.
@@ -47,6 +48,10 @@ type Options struct {
 
 	Breakers *breaker.Set  // nil: the router has its own
 	Queues   *limit.Queues // the same
+
+	// Seal closes what modern clients carry between the rounds of a call; nil: one with a
+	// key that nobody else has.
+	Seal *bridge.Seal
 }
 
 // New returns a router that serves the given generation until Publish replaces it.
@@ -63,6 +68,10 @@ func New(o Options, first *Generation) *Router {
 	}
 	if r.queues == nil {
 		r.queues = limit.NewQueues()
+	}
+	r.lot.seal = o.Seal
+	if r.lot.seal == nil {
+		r.lot.seal, _ = bridge.NewSeal(nil) // fails for keys of the wrong length only
 	}
 	if first.Config != nil {
 		r.Configure(first.Config)

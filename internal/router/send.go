@@ -14,8 +14,18 @@ import (
 // connection, and waits for the answer.
 func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
 	info := c.conn.Info()
+	if bridge.Continues(c.Params) && !c.goesOn && !c.answers && (info.Era == wire.Legacy || c.Era == wire.Legacy) {
+		out, err := c.withoutRounds()
+		if err != nil {
+			return Reply{}, err
+		}
+		c = out
+	}
 	hop := bridge.Hop{Client: c.Era, Upstream: info.Era, ID: upstream.NextID(), LogLevel: c.LogLevel}
-	req := upstream.Request{ID: hop.ID, Method: c.Method, Name: c.Name, Events: c.events()}
+	if c.Era == wire.Legacy && c.asks != nil {
+		hop.Caps = c.Caps
+	}
+	req := upstream.Request{ID: hop.ID, Method: c.Method, Name: c.Name, Session: c.Session, Events: c.events(), Ask: c.asks}
 	req.Params = r.identity.ParamEdits(hop, c.Params, c.meta)
 	if len(c.edits) > 0 {
 		req.Params = req.Params.With(c.edits...)
@@ -31,22 +41,39 @@ func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
 // answer makes the upstream's answer fit for the client.
 func (r *Router) answer(c *Call, era wire.Era, a *upstream.Reply) (Reply, error) {
 	if a.Err != nil {
-		return Reply{Err: translateError(c, era, a.Err)}, nil
-	}
-	if era == wire.Modern && c.Era == wire.Legacy && bridge.InputRequired(&a.Result) {
-		a.Release()
-		return Reply{}, fault.Of(fault.Rejected, c.Server, "it asks for input of the user in a way that clients of revision %s and older do not know", wire.V20251125)
+		return r.answerError(c, era, a.Err)
 	}
 	reply := Reply{Result: r.identity.ResultEdits(c.Method, c.Era, era, &a.Result)}
+	if bridge.InputRequired(&a.Result) || era == wire.Legacy && hasRounds(c.Method) && bridge.StillAsks(&a.Result) {
+		return r.asks(c, reply, a)
+	}
 	if c.Method == "tools/call" {
 		failed := a.Result.Field("isError")
 		reply.ToolError = failed.OK() && string(failed.Of(a.Result.Raw)) == "true"
 	}
+	return reply.over(a), nil
+}
+
+// over returns the reply that gives the buffer of the upstream's answer back.
+func (reply Reply) over(a *upstream.Reply) Reply {
 	if a.Pooled() {
 		kept := *a
 		reply.Release = kept.Release
 	}
-	return reply, nil
+	return reply
+}
+
+// answerError makes the upstream's error fit for the client.
+func (r *Router) answerError(c *Call, era wire.Era, e *wire.RPCError) (Reply, error) {
+	switch {
+	case c.Era == wire.Modern && era == wire.Legacy && hasRounds(c.Method):
+		if inputs, ok := bridge.ReadURLRequired(e); ok {
+			return r.visit(c, inputs), nil
+		}
+	case c.Era == wire.Legacy && era == wire.Modern && e.Code == wire.CodeMissingCapability && c.Method == "tools/call":
+		return Reply{}, fault.Of(fault.Rejected, c.Server, "it needs a client with other capabilities: %s", e.Message)
+	}
+	return Reply{Err: translateError(c, era, e)}, nil
 }
 
 // translateError passes an upstream's error on with code, message and data as they
@@ -66,14 +93,17 @@ func translateError(c *Call, era wire.Era, e *wire.RPCError) *wire.RPCError {
 // events returns the sink for what the upstream says during the call: its progress
 // gets the client's own token back, its log messages pass the client's level.
 func (c *Call) events() func(upstream.Event) {
+	if c.host != nil {
+		return c.host.relay(c.progress, c.mute)
+	}
 	sink, token, progress, mute := c.Events, c.meta.ProgressToken, c.progress, c.mute
 	if sink == nil && progress == nil {
 		return nil
 	}
 	return func(ev upstream.Event) {
 		switch {
-		case ev.ID != nil:
-			return // a request of the upstream: its connection has refused it
+		case ev.ID != nil, c.Era == wire.Modern && ev.Method == elicitationComplete:
+			return // requests are no events; and modern clients wait for no end of an elicitation
 		case ev.Method == "notifications/progress":
 			if progress != nil {
 				progress()
@@ -92,6 +122,10 @@ func (c *Call) events() func(upstream.Event) {
 		}
 	}
 }
+
+// elicitationComplete tells a legacy client that its user has done what an address
+// asks for (specification 2025-11-25, client/elicitation: Completion Notifications).
+const elicitationComplete = "notifications/elicitation/complete"
 
 // headers are what this call adds to the request of an HTTP upstream: the client's
 // headers that the configuration allows by name, and on a modern hop the parameters

@@ -12,6 +12,8 @@ import (
 //
 //   - observe is outermost, so that it sees every end of a call, refusals included;
 //   - resolve comes before anything that decides by server or tool;
+//   - interact comes before everything that a call takes a place of, so that one that
+//     waits for an answer of its client keeps its places;
 //   - fallback is around everything that can fail for one target and not for another:
 //     each target has its own limits, attempts and breaker;
 //   - limit is outside of retry: a call takes one token, however often it is tried, and
@@ -32,6 +34,7 @@ func (r *Router) stages() []Stage {
 	return []Stage{
 		r.observe,
 		r.resolve,
+		r.interact,
 		r.fallback,
 		r.limit,
 		r.retry,

@@ -45,6 +45,11 @@ type Request struct {
 	// header of modern HTTP; empty if the method has neither.
 	Name string
 
+	// Session says whose call it is, "" if that is not known: what a server asks without
+	// saying for which call may go to another call of the same session, never to one of
+	// another session.
+	Session string
+
 	// Header are further HTTP headers: those of forward_headers and Mcp-Param-*.
 	Header http.Header
 
@@ -52,6 +57,28 @@ type Request struct {
 	// before Call returns. It runs on the reader of the connection and must not
 	// block. nil drops them.
 	Events func(Event)
+
+	// Ask receives what the upstream asks the client during this call, before Call
+	// returns. It must not block. One request can come several times, if it goes from
+	// one call of a session to another because the first one has ended; Done of the one
+	// before is closed then. nil: the client cannot be asked, and the upstream is told so.
+	Ask func(Ask)
+}
+
+// An Ask is a request of an upstream that belongs to a call in flight: sampling,
+// elicitation, roots.
+type Ask struct {
+	Method string
+	Params []byte // raw, owned by the receiver; nil if there are none
+
+	// Answer sends the response: the raw result, or the error if that is not nil. Any
+	// goroutine may call it, and it does not wait. The first call counts; none after
+	// Done has been closed.
+	Answer func(result []byte, err *wire.RPCError)
+
+	// Done is closed when nobody waits for the answer any more: it has been given, the
+	// upstream has withdrawn the request, the call has ended, the connection is lost.
+	Done <-chan struct{}
 }
 
 // An Event is a message of the upstream that belongs to a call in flight.
@@ -93,9 +120,10 @@ type Info struct {
 // A Notice is a notification that belongs to no call: list changes, resource
 // updates.
 type Notice struct {
-	Server string
-	Method string
-	Params []byte // owned by the receiver
+	Server  string
+	Session string // whose it is if it came on the connection of one session, else ""
+	Method  string
+	Params  []byte // owned by the receiver
 }
 
 // Options are what all connections share. The zero value of a field is usable.

@@ -22,8 +22,9 @@ const maxDedicated = 256
 // for itself.
 const evictAfter = 30 * time.Second
 
-// dedicated are the connections of a server whose sharing is session or call: each
-// serves one downstream session, or one call (UP-8). They are for calls only. The
+// dedicated are the connections of a server whose sharing is session or call, or that
+// asks clients (see asking): each serves one downstream session, or one call (UP-8).
+// They are for calls only. The
 // owner's own connection stays beside them and brings the lists, the notices, the
 // probes and the subscriptions, so that those do not depend on who is there; it is
 // also what shows that the server works, and in which era, before one more is made.
@@ -314,7 +315,7 @@ func (s *Set) EndSession(session string) {
 		return
 	}
 	for _, o := range s.roster.Load().order {
-		if o.alone {
+		if o.alone || o.asking.marked.Load() {
 			o.dedicated.endSession(session)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,6 +73,7 @@ func (p *solo) run() {
 		close(p.ready)
 		return
 	}
+	defer p.listen(l)()
 	p.live.Store(l)
 	close(p.ready)
 	p.o.signal()
@@ -99,7 +102,7 @@ func (p *solo) connect() *liveConn {
 		return nil
 	}
 	defer leave()
-	dial := dialer{server: server, opts: p.o.opts, opener: p.o.dialer.opener, notice: p.heard, known: p.d.memory()}
+	dial := dialer{server: server, opts: p.o.opts, opener: p.o.dialer.opener, notice: p.heard, asking: p.o.asking, alone: true, known: p.d.memory()}
 	var conn transport
 	err = p.o.guard("connecting", func() (err error) {
 		conn, err = dial.dial(p.ctx, cmp.Or(server.InitTimeout, defaultInit))
@@ -127,11 +130,53 @@ func (p *solo) connect() *liveConn {
 	return l
 }
 
-// heard takes a notification that belongs to no call. It is dropped: changes of lists
-// and resources are heard of on the owner's connection. Whatever a server sends here,
-// also with the calls, can only be meant for this one session: here is the place to
-// hand it over, requests for the client included (see answerRequest).
-func (p *solo) heard(Notice) {}
+// heard takes a notification that belongs to no call. What it says about the server is
+// dropped: changes of lists and resources are heard of on the owner's connection.
+// Everything else can only be meant for this one session.
+func (p *solo) heard(n Notice) {
+	if p.session == "" || strings.HasPrefix(p.session, placePrefix) || p.o.opts.Notify == nil || aboutServer(n.Method) {
+		return
+	}
+	n.Server, n.Session = p.o.name, p.session
+	p.o.opts.Notify(n)
+}
+
+// listen opens the stream on which a legacy server asks without saying for which call,
+// and waits until it is open or refused, so that no call is sent before it. The returned
+// function ends it.
+func (p *solo) listen(l *liveConn) (end func()) {
+	st, ok := l.conn.(streamTransport)
+	if !ok || l.conn.Info().Era == wire.Modern {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(p.d.life)
+	opened, ended := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	go func() {
+		defer close(ended)
+		err := p.o.guard("streaming", func() error {
+			return st.openStream(ctx, func() { once.Do(func() { close(opened) }) }, func() {})
+		})
+		if err != nil {
+			p.o.log.Debug("ended streaming", "err", p.o.plain(err))
+		}
+	}()
+	limit := time.NewTimer(streamWait)
+	defer limit.Stop()
+	select {
+	case <-opened:
+	case <-ended:
+	case <-limit.C:
+	case <-p.ctx.Done():
+	}
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// streamWait is how long the first call of a session waits for the stream.
+const streamWait = 2 * time.Second
 
 // reinitialize is that of the owner, without lists that would have to be read again.
 func (p *solo) reinitialize(ctx context.Context, l *liveConn) error {

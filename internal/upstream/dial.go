@@ -40,6 +40,8 @@ type dialer struct {
 	opts   *Options
 	opener func(config.Type) opener
 	notice func(Notice)
+	asking *asking // nil in tests of the dialer alone
+	alone  bool    // for connections that serve one session or call
 
 	known memory
 	tail  []string // the last stderr lines of a process whose start failed
@@ -207,6 +209,9 @@ func (a *attempt) open(ctx context.Context, typ config.Type) error {
 	t, err := a.opener(typ)(ctx, a.server, a.opts, a.notice)
 	if err != nil {
 		return err
+	}
+	if q, ok := t.(askingTransport); ok {
+		q.questions().adopt(a.asking, a.alone)
 	}
 	a.t, a.typ = t, typ
 	return nil

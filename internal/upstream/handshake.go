@@ -13,13 +13,15 @@ import (
 	"mcp-aggregator/internal/wire"
 )
 
-// declaredCapabilities are what we say to every server that we can do for it.
-// A connection is shared by all clients, and the tools that a server lists may
-// depend on what its client can do, so the set is fixed: it does not follow the
-// clients of the moment. It is empty as long as requests of servers (sampling,
-// elicitation, roots) are not carried to clients, so that a server knows at once
-// what it cannot ask for and offers its other ways.
-const declaredCapabilities = `{}`
+// legacyCapabilities are what we say to every legacy server that clients can do for it.
+// Its connection outlives the calls of many clients, and the tools that it lists may
+// depend on what its client can do, so the set is fixed: it does not follow the clients
+// of the moment. A client that cannot do what is asked is a refusal of that request.
+const legacyCapabilities = `{"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}`
+
+// modernCapabilities are those of our own requests to modern servers, which no client is
+// behind. Requests of clients carry the client's (specification 2026-07-28, basic: _meta).
+const modernCapabilities = `{}`
 
 // era verdicts of a server/discover.
 type verdict uint8
@@ -148,7 +150,7 @@ func (h *handshake) initialize(ctx context.Context, version string) error {
 	if now := h.t.Info(); now == nil || now.Era != wire.Legacy {
 		h.t.setInfo(&Info{Era: wire.Legacy})
 	}
-	params := []byte(`{"protocolVersion":"` + version + `","capabilities":` + declaredCapabilities + `,"clientInfo":`)
+	params := []byte(`{"protocolVersion":"` + version + `","capabilities":` + legacyCapabilities + `,"clientInfo":`)
 	params = append(appendClientInfo(params, h.opts), '}')
 	reply, err := h.t.Call(ctx, &Request{ID: NextID(), Method: "initialize", Params: wire.Value{Raw: params}})
 	if err != nil {
@@ -224,7 +226,7 @@ func modernParams(o *Options, members string) wire.Value {
 	}
 	b = append(b, `"_meta":{"`+wire.MetaVersion+`":"`+wire.V20260728+`","`+wire.MetaClientInfo+`":`...)
 	b = appendClientInfo(b, o)
-	return wire.Value{Raw: append(b, `,"`+wire.MetaClientCaps+`":`+declaredCapabilities+`}}`...)}
+	return wire.Value{Raw: append(b, `,"`+wire.MetaClientCaps+`":`+modernCapabilities+`}}`...)}
 }
 
 // appendClientInfo appends who we are.

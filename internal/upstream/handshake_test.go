@@ -324,7 +324,7 @@ func TestHandshakeTellsTheServerWhoWeAre(t *testing.T) {
 				t.Errorf("%v: what the handshake found out (-want +got):\n%s", era, diff)
 			}
 			wants := map[mcptest.Era]string{
-				mcptest.Legacy: `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcp-aggregator","version":"1.2"}}`,
+				mcptest.Legacy: `{"protocolVersion":"2025-11-25","capabilities":{"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}},"clientInfo":{"name":"mcp-aggregator","version":"1.2"}}`,
 				mcptest.Modern: `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"mcp-aggregator","version":"1.2"},"io.modelcontextprotocol/clientCapabilities":{}}}`,
 			}
 			method := map[mcptest.Era]string{mcptest.Legacy: initialize, mcptest.Modern: discover}[era]

@@ -51,6 +51,7 @@ type httpConn struct {
 	streams atomic.Bool  // the server answers calls with event streams
 	skipped atomic.Int64 // messages that were none, or belonged to nobody
 	flights httpFlights
+	asks    *asks
 
 	answering atomic.Int32 // requests of the server
 	head      atomic.Pointer[httpHead]
@@ -100,6 +101,7 @@ func newHTTPConn(s *config.Server, o *Options, u *url.URL, network *httpNetwork,
 	if t.notice == nil {
 		t.notice = func(Notice) {}
 	}
+	t.asks = newAsks(t.flights.suspects, t.answer)
 	base := &http.Request{Method: http.MethodPost, URL: u, Host: t.fixed.Get("Host"),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	t.fixed.Del("Host")
@@ -111,6 +113,9 @@ func newHTTPConn(s *config.Server, o *Options, u *url.URL, network *httpNetwork,
 	t.head.Store(&httpHead{header: t.fixed, info: &Info{}, session: newHTTPSession(t.life, "")})
 	return t
 }
+
+// questions implements askingTransport.
+func (t *httpConn) questions() *asks { return t.asks }
 
 // Info is what setInfo was given last, never nil.
 func (t *httpConn) Info() *Info { return t.head.Load().info }
@@ -138,6 +143,7 @@ func (t *httpConn) lose(err error) {
 	if t.err == nil {
 		t.err = err
 		close(t.done)
+		t.asks.close()
 	}
 }
 

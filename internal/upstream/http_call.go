@@ -28,6 +28,8 @@ type httpCall struct {
 	outside bool   // what comes on the stream of the call belongs to no call: a subscription
 	shared  bool   // messages of the call can come over another stream, too
 
+	order int64 // of registration, if shared
+
 	mu   sync.Mutex // orders the events of a shared call
 	over bool       // no event may be delivered any more
 }
@@ -38,8 +40,16 @@ func (t *httpConn) Call(ctx context.Context, r *Request) (Reply, error) {
 	c.data = wire.AppendRequest(make([]byte, 0, 64+len(r.Method)+r.Params.Len()), r.ID, r.Method, r.Params)
 	if t.flights.watched() {
 		t.flights.add(c)
-		defer t.flights.remove(c)
+		t.asks.began()
 	}
+	reply, err := c.run(ctx)
+	c.leave(ctx, err)
+	return reply, err
+}
+
+// run makes the call, twice if the server has forgotten the session.
+func (c *httpCall) run(ctx context.Context) (Reply, error) {
+	t, r := c.t, c.r
 	h, err := t.ready(ctx)
 	if err != nil {
 		return Reply{}, err
@@ -200,7 +210,7 @@ func (c *httpCall) take(m *wire.Message, err error, alone bool) (Reply, bool, er
 	case wire.Notification:
 		c.notification(m)
 	case wire.Request:
-		c.t.serve(m.ID.Of(raw), m.Method)
+		c.request(m)
 	}
 	if alone {
 		c.junk = errors.New("a message of the server in the place of the response")

@@ -18,13 +18,13 @@ const steadyStream = 10 * time.Second
 
 // openStream implements streamTransport (2025-11-25, transports: Listening for
 // Messages from the Server). It returns nil when ctx or the connection ends.
-func (t *httpConn) openStream(ctx context.Context, missed func()) error {
+func (t *httpConn) openStream(ctx context.Context, opened, missed func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.life, cancel)()
 	t.flights.watch(1)
 	defer t.flights.watch(-1)
-	for s := (getStream{t: t, missed: missed}); ; {
+	for s := (getStream{t: t, begun: opened, missed: missed}); ; {
 		final, err := s.follow(ctx)
 		switch {
 		case ctx.Err() != nil || t.Err() != nil:
@@ -45,6 +45,7 @@ type getStream struct {
 	at       eventPosition // in the streams of session
 	opened   bool          // the stream of session was open before
 	worked   bool          // the server offers the stream
+	begun    func()        // the stream is open
 	missed   func()        // what came between two streams of a session is not known
 	failures int           // in a row
 }
@@ -93,6 +94,7 @@ func (s *getStream) follow(ctx context.Context) (final bool, err error) {
 		if s.opened && len(s.at.last) == 0 {
 			s.missed()
 		}
+		s.begun()
 		s.worked, s.opened = true, true
 		return false, s.read(resp)
 	}

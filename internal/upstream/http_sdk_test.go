@@ -81,7 +81,7 @@ func sdkLegacy(t *testing.T, conn *httpConn, server *mcp.Server, notices chan No
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- conn.openStream(ctx, func() {}) }()
+	go func() { ended <- conn.openStream(ctx, func() {}, func() {}) }()
 	again := time.NewTicker(10 * time.Millisecond) // what happens before the stream is there is not told
 	defer again.Stop()
 	for heard := false; !heard; {

@@ -160,7 +160,7 @@ func TestHTTPOpenStream(t *testing.T) {
 		}, func(n Notice) { got = append(got, n.Server+" "+n.Method+" "+string(n.Params)) })
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Second, cancel)
-		if err := conn.openStream(ctx, func() {}); err != nil {
+		if err := conn.openStream(ctx, func() {}, func() {}); err != nil {
 			t.Error(err)
 		}
 		want := []string{`peer notifications/tools/list_changed {"n":1}`, `peer notifications/tools/list_changed {"n":2}`, `peer notifications/tools/list_changed {"n":3}`}
@@ -188,7 +188,7 @@ func TestHTTPStreamNotOffered(t *testing.T) {
 			reply(w, m, okResult)
 		})
 		call(t.Context(), conn, "initialize")
-		if err := conn.openStream(t.Context(), func() {}); fault.KindOf(err) != want {
+		if err := conn.openStream(t.Context(), func() {}, func() {}); fault.KindOf(err) != want {
 			t.Errorf("%d: got %v", status, err)
 		}
 		if got := call(t.Context(), conn, "tools/call"); got != okOutcome {
@@ -220,7 +220,7 @@ func TestHTTPStreamFollowsTheSession(t *testing.T) {
 		conn.setReinit(handshake)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- conn.openStream(ctx, func() {}) }()
+		go func() { ended <- conn.openStream(ctx, func() {}, func() {}) }()
 		synctest.Wait()
 		p.forget()
 		if got := call(t.Context(), conn, "tools/call"); got != okOutcome {
@@ -262,7 +262,7 @@ func TestHTTPStreamCarriesWhatBelongsToCalls(t *testing.T) {
 		}, func(n Notice) { notices = append(notices, n.Method) })
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go func() { _ = conn.openStream(ctx, func() {}) }()
+		go func() { _ = conn.openStream(ctx, func() {}, func() {}) }()
 		synctest.Wait()
 		id := NextID()
 		begin := func(id int64, method, name string) chan string {
@@ -361,7 +361,7 @@ func TestHTTPCloseEndsStreams(t *testing.T) {
 		<-r.Context().Done()
 	})
 	ended := make(chan error, 2)
-	go func() { ended <- conn.openStream(context.Background(), func() {}) }()
+	go func() { ended <- conn.openStream(context.Background(), func() {}, func() {}) }()
 	go func() { ended <- conn.listen(context.Background(), wire.Value{}) }()
 	_ = conn.Close(t.Context())
 	for range 2 {

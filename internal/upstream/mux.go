@@ -53,7 +53,10 @@ type mux struct {
 	notice func(Notice)
 	info   atomic.Pointer[Info]
 	count  muxCounts
+	asks   *asks
 	msg    wire.Message // the one being received; owned by the reader, too large to allocate each time
+
+	answered bool // the server has answered more than the handshake; owned by the reader
 
 	spare sync.Pool // of *waiter; not shared with others, because channels belong to one synctest bubble
 
@@ -63,6 +66,7 @@ type mux struct {
 	mu     sync.Mutex        // guards the fields below
 	calls  map[int64]*waiter // id → call in flight
 	owners int               // of calls: those that may be the cause of a message
+	order  int64             // of the call registered last
 	newest int64             // highest id used
 	err    error             // why the connection ended
 }
@@ -92,8 +96,12 @@ func newMux(server string, log *slog.Logger, notice func(Notice)) *mux {
 		m.notice = func(Notice) {}
 	}
 	m.info.Store(&Info{})
+	m.asks = newAsks(m.suspects, func(response []byte, _ bool) { m.offer(&frame{b: response, put: func() {}}) })
 	return m
 }
+
+// questions implements askingTransport.
+func (m *mux) questions() *asks { return m.asks }
 
 func (m *mux) start(l link) {
 	m.link = l
@@ -110,6 +118,7 @@ func (m *mux) Call(ctx context.Context, r *Request) (Reply, error) {
 	f.b = wire.AppendRequest(f.b, r.ID, r.Method, r.Params)
 	if err := m.link.send(ctx, r, f); err != nil {
 		if m.take(r.ID) != nil {
+			m.asks.over(r.ID)
 			m.recycle(w)
 		}
 		if ctx.Err() != nil {
@@ -121,8 +130,9 @@ func (m *mux) Call(ctx context.Context, r *Request) (Reply, error) {
 	case <-w.ready:
 	case <-ctx.Done():
 		if m.take(r.ID) != nil {
+			order := w.order
 			m.recycle(w)
-			return Reply{}, m.abandon(ctx, r)
+			return Reply{}, m.abandon(ctx, r, order)
 		}
 		<-w.ready // the outcome is being delivered
 	}
@@ -132,8 +142,9 @@ func (m *mux) Call(ctx context.Context, r *Request) (Reply, error) {
 }
 
 // abandon tells the server that a call is over whose context has ended.
-func (m *mux) abandon(ctx context.Context, r *Request) error {
+func (m *mux) abandon(ctx context.Context, r *Request, order int64) error {
 	if m.link.retract(r.ID) {
+		m.asks.over(r.ID)
 		return m.ended(ctx, "waiting to be sent; nothing was sent")
 	}
 	// initialize must not be cancelled (specification, basic: Cancellation). The
@@ -146,6 +157,11 @@ func (m *mux) abandon(ctx context.Context, r *Request) error {
 			reason = "timeout"
 		}
 		m.offer(cancellation(r.ID, reason))
+	}
+	if isHousekeeping(r.Method) {
+		m.asks.over(r.ID)
+	} else {
+		m.asks.abandoned(r.ID, order, r.Session)
 	}
 	return m.ended(ctx, "waiting for the answer")
 }
@@ -245,6 +261,7 @@ func (m *mux) end(err error) {
 	}
 	m.err = err
 	m.mu.Unlock()
+	m.asks.close()
 
 	for _, id := range m.link.abort() {
 		m.fail(id, fault.Of(fault.Unreachable, m.server, "the connection was lost before the call was sent: %w", err))

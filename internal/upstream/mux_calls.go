@@ -17,14 +17,18 @@ type waiter struct {
 
 	// Written before the waiter is in the table, then read under the lock of the mux.
 	housekeeping bool
+	opens        bool // it is part of the handshake
 	listens      bool
 	doubt        *time.Timer // fails the call unless its answer comes soon
+	order        int64       // of registration on this connection
+	session      string
 
 	// mu is held while events runs: Call takes it before it returns, so that no event
 	// is delivered after the reply.
 	mu     sync.Mutex
 	id     int64 // 0 once the call is over
 	events func(Event)
+	asks   func(Ask) // nil: the client cannot be asked
 }
 
 // register puts a call into the table.
@@ -34,21 +38,33 @@ func (m *mux) register(r *Request) (*waiter, error) {
 		w = &waiter{ready: make(chan struct{}, 1)}
 	}
 	w.housekeeping, w.listens = isHousekeeping(r.Method), r.Method == "subscriptions/listen"
+	w.opens = r.Method == "initialize" || r.Method == "server/discover"
+	w.session = r.Session
 	w.mu.Lock()
-	w.id, w.events = r.ID, r.Events
+	w.id, w.events, w.asks = r.ID, r.Events, r.Ask
 	w.mu.Unlock()
 
+	if err := m.enter(r.ID, w); err != nil {
+		return nil, fault.Of(fault.Unreachable, m.server, "not connected: %w", err)
+	}
+	m.asks.began()
+	return w, nil
+}
+
+func (m *mux) enter(id int64, w *waiter) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
-		return nil, fault.Of(fault.Unreachable, m.server, "not connected: %w", m.err)
+		return m.err
 	}
-	m.calls[r.ID] = w
+	m.order++
+	w.order = m.order
+	m.calls[id] = w
 	if !w.housekeeping {
 		m.owners++
 	}
-	m.newest = max(m.newest, r.ID)
-	return w, nil
+	m.newest = max(m.newest, id)
+	return nil
 }
 
 // take removes a call from the table; nil if it is not there.
@@ -86,19 +102,38 @@ func (m *mux) listens(id int64) bool {
 }
 
 // owner returns the call that a message without an address belongs to and its id:
-// the only one in flight that can be the cause of messages.
-func (m *mux) owner() (*waiter, int64) {
+// the only one in flight that can be the cause of messages, or one of several of the
+// same session.
+func (m *mux) owner() (one *waiter, its int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.owners != 1 {
-		return nil, 0
-	}
+	alone := m.owners == 1 || m.asks.alone.Load()
 	for id, w := range m.calls {
-		if !w.housekeeping {
+		switch {
+		case w.housekeeping:
+		case alone:
 			return w, id
+		case one != nil && w.session != one.session, w.session == "":
+			return nil, 0
+		default:
+			one, its = w, id
 		}
 	}
-	return nil, 0
+	return one, its
+}
+
+// suspects returns the calls in flight that can be the cause of a request.
+func (m *mux) suspects() []suspect {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]suspect, 0, m.owners)
+	for id, w := range m.calls {
+		if !w.housekeeping && !w.opens {
+			all = append(all, suspect{id: id, order: w.order, session: w.session, takes: w.asks != nil,
+				deliver: func(a Ask) bool { return w.ask(id, a) }})
+		}
+	}
+	return all
 }
 
 // fail ends a call with an error, unless it has ended already.
@@ -107,6 +142,7 @@ func (m *mux) fail(id int64, err error) bool {
 	if w == nil {
 		return false
 	}
+	m.asks.over(id)
 	w.err = err
 	w.ready <- struct{}{}
 	return true
@@ -143,11 +179,22 @@ func (w *waiter) deliver(id int64, e Event) bool {
 	return true
 }
 
+// ask is deliver for a request of the server.
+func (w *waiter) ask(id int64, a Ask) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.id != id || w.asks == nil {
+		return false
+	}
+	w.asks(a)
+	return true
+}
+
 // finish makes sure that no event is delivered any more.
 func (w *waiter) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.id, w.events = 0, nil
+	w.id, w.events, w.asks = 0, nil, nil
 }
 
 // recycle lets another call use the waiter of one that is over, its outcome received.

@@ -84,10 +84,11 @@ func TestNewsOfTheServerAreNotices(t *testing.T) {
 		done, q := l.begin(t.Context(), "tools/call")
 		l.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		l.say(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:y","_meta":{"io.modelcontextprotocol/subscriptionId":3}}}`)
-		l.say(`{"jsonrpc":"2.0","method":"notifications/of/the/future","params":{}}`)
-		if got := l.answer(q, done); got.Events != nil {
-			t.Errorf("%+v", got)
+		l.say(`{"jsonrpc":"2.0","method":"notifications/of/the/future","params":{"of":"call"}}`)
+		if diff := cmp.Diff([]string{`notifications/of/the/future {"of":"call"}`}, l.answer(q, done).Events); diff != "" {
+			t.Errorf("what is not about the server belongs to the only call (-want +got):\n%s", diff)
 		}
+		l.say(`{"jsonrpc":"2.0","method":"notifications/of/the/future","params":{}}`)
 		for _, want := range []upstream.Notice{
 			{Server: "beta", Method: "notifications/tools/list_changed"},
 			{Server: "beta", Method: "notifications/resources/updated", Params: []byte(`{"uri":"x:y","_meta":{"io.modelcontextprotocol/subscriptionId":3}}`)},

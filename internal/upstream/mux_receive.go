@@ -58,11 +58,14 @@ func (m *mux) respond(msg *wire.Message, f *frame) bool {
 	}
 	if w == nil {
 		m.count.late.Add(1)
+		m.asks.late(id)
 		if !ok || m.unused(id) {
 			m.suspect("the server answered with an id that nobody has asked with")
 		}
 		return false
 	}
+	m.answered = m.answered || !w.opens
+	m.asks.over(id)
 	switch {
 	case msg.Error.OK():
 		w.reply.Err = wire.ParseRPCError(msg.Error.Of(msg.Raw))
@@ -102,6 +105,11 @@ func (m *mux) notification(msg *wire.Message) {
 	case "notifications/cancelled":
 		m.cancelled(msg)
 	default:
+		if !aboutServer(msg.Method) {
+			if w, id := m.owner(); w != nil && w.deliver(id, event(msg)) {
+				return
+			}
+		}
 		m.notice(Notice{Server: m.server, Method: msg.Method, Params: bytes.Clone(params(msg))})
 	}
 }
@@ -116,24 +124,31 @@ func (m *mux) progress(msg *wire.Message) {
 	m.count.late.Add(1)
 }
 
-// cancelled ends a subscription, the only request of ours that a server may cancel
-// (specification 2026-07-28, basic: Cancellation). A server that cancels a request
-// of its own has had the answer already.
+// cancelled ends a request of the server's own, or a subscription, the only request of
+// ours that a server may cancel (specification 2026-07-28, basic: Cancellation).
 func (m *mux) cancelled(msg *wire.Message) {
-	id, ok := parseID(msg.Body.Field("requestId").Of(msg.Body.Raw))
-	if !ok {
+	raw := msg.Body.Field("requestId").Of(msg.Body.Raw)
+	if m.asks.withdraw(raw) {
 		return
 	}
-	if m.listens(id) {
+	if id, ok := parseID(raw); ok && m.listens(id) {
 		m.fail(id, fault.Of(fault.Lost, m.server, "the server ended the subscription"))
 	}
 }
 
-// request answers a request of the server.
+// request answers a request of the server, or has a client answer it. What servers ask
+// for on a shared connection before they have answered anything but the handshake, they
+// ask because of the handshake, even if a client's call is waiting already: who asks for
+// roots then would keep those of one client for all.
 func (m *mux) request(msg *wire.Message) {
 	id := msg.ID.Of(msg.Raw)
-	if len(id) > maxForeignID {
+	switch {
+	case len(id) > maxForeignID:
 		m.count.refused.Add(1)
+		return
+	case msg.Method == "ping", msg.Method == "roots/list" && !m.answered && !m.asks.alone.Load():
+	default:
+		m.asks.arrive(id, msg.Method, params(msg))
 		return
 	}
 	f := newFrame(len(id) + 128)

@@ -39,6 +39,8 @@ type owner struct {
 	alone     bool      // sharing is session or call, and calls go over dedicated connections
 	dedicated dedicated // those
 
+	asking *asking // what the server asks clients
+
 	subs  *subscriptions         // outlives the owner when the configuration changes
 	level atomic.Pointer[string] // log level that clients want; nil: none asked
 
@@ -231,6 +233,9 @@ func (o *owner) refresh(ctx context.Context, work *sync.WaitGroup, l *liveConn) 
 	o.lists.start(ctx, work)
 	if o.lists.publish() {
 		o.counted(work)
+	}
+	if o.lists.whole() && o.keepMark() {
+		o.keepLater(work)
 	}
 	if !o.lists.reading() {
 		if err := o.lists.denied(); err != nil {

@@ -21,7 +21,7 @@ func (o *owner) attend(ctx context.Context, work *sync.WaitGroup, l *liveConn) {
 	if st, ok := l.conn.(streamTransport); ok {
 		caps := l.caps
 		o.spawn(work, "streaming", func() error {
-			return st.openStream(ctx, func() { o.announce(caps.announced()) })
+			return st.openStream(ctx, func() {}, func() { o.announce(caps.announced()) })
 		})
 	}
 	o.resumeAll(ctx, work, l, o.subs.missing(l.conn))

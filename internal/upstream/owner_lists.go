@@ -201,7 +201,7 @@ func (ls *lists) offer() *catalog.Kept {
 		Templates: ls.kinds[catalog.Templates].defs,
 
 		Capabilities: info.Capabilities, ServerInfo: info.ServerInfo, Instructions: info.Instructions,
-		Version: info.Version, Public: true,
+		Version: info.Version, Public: true, Asks: ls.o.asking.marked.Load(),
 	}
 	for _, kind := range ls.kinds {
 		k.Public = k.Public && (!kind.offered || kind.public)

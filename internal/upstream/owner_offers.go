@@ -77,6 +77,20 @@ func (f *offers) stale() {
 	}
 }
 
+// noteAsks notes for the next process that the server asks clients; false if nothing is
+// known of it that could be kept.
+func (f *offers) noteAsks() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.kept == nil {
+		return false
+	}
+	k := *f.kept
+	k.Asks = true
+	f.kept = &k
+	return true
+}
+
 // known returns what the listing was made of.
 func (f *offers) known() *catalog.Kept {
 	f.mu.Lock()

@@ -201,6 +201,11 @@ func (o *owner) counted(work *sync.WaitGroup) {
 	}
 	o.now.Degraded = bad
 	o.show()
+	o.keepLater(work)
+}
+
+// keepLater stores what the server offers in the background.
+func (o *owner) keepLater(work *sync.WaitGroup) {
 	if o.opts.Keep != nil && o.lists.whole() {
 		o.spawn(work, "keeping the lists", o.keep)
 	}

@@ -2,14 +2,12 @@ package upstream
 
 import "mcp-aggregator/internal/wire"
 
-// answerRequest decides what a request of a server is answered with, whatever the
-// transport, and appends the response to dst. It is the one such place: a request
-// that a bridge to the client fulfils is taken out before it gets here, all others
-// are answered at once, because a server that waits for an answer holds the call
-// that caused it until the deadline.
+// answerRequest decides what a request of a server is answered with that no client is
+// asked about, whatever the transport, and appends the response to dst.
 //
-// A ping is always answered. Servers ask for roots right after the handshake, when
-// no client is involved: there are none. Everything else is unknown to us.
+// A ping is always answered. Servers ask for roots right after the handshake, when no
+// client is involved: there are none. For everything else there must be a call that is
+// the cause, see asks.
 func answerRequest(dst, id []byte, method string) []byte {
 	switch method {
 	case "ping":
@@ -17,8 +15,5 @@ func answerRequest(dst, id []byte, method string) []byte {
 	case "roots/list":
 		return wire.AppendResult(dst, id, wire.Value{Raw: []byte(`{"roots":[]}`)})
 	}
-	return wire.AppendError(dst, id, &wire.RPCError{
-		Code:    wire.CodeMethodNotFound,
-		Message: "no client is available for this request",
-	})
+	return wire.AppendError(dst, id, errNoClient)
 }

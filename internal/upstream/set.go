@@ -10,6 +10,7 @@ import (
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/fault"
+	"mcp-aggregator/internal/wire"
 )
 
 // A Set holds the connections to all configured servers and lends them out.
@@ -144,6 +145,7 @@ func (s *Set) ownerLocked(server *config.Server) *owner {
 		wake:    make(chan struct{}, 1),
 	}
 	o.alone = server.Sharing == "session" || server.Sharing == "call"
+	o.asking = newAsking(o.nudge)
 	o.dedicated.o = o
 	o.offers.limits = s.opts.Limits
 	o.offers.settings.Store(newSettings(server))
@@ -152,7 +154,7 @@ func (s *Set) ownerLocked(server *config.Server) *owner {
 	o.front.veil = first.veil
 	o.level.Store(s.level)
 	o.lists.o = o
-	o.dialer = dialer{opts: &s.opts, opener: s.opener, notice: o.heard}
+	o.dialer = dialer{opts: &s.opts, opener: s.opener, notice: o.heard, asking: o.asking}
 	return o
 }
 
@@ -172,6 +174,7 @@ func (s *Set) startLocked(o *owner) {
 // configuration has another opinion now on whether the server is enabled.
 func (o *owner) inherit(before *owner) {
 	o.subs, o.foreign = before.subs, true
+	o.asking.marked.Store(before.asking.marked.Load())
 	if was := before.orders.now(); before.server().Enabled == o.server().Enabled {
 		order := *was
 		order.again = 0
@@ -190,6 +193,9 @@ func (o *owner) remember(before *owner) {
 		o.offers.recall(o.opts.Recall(o.server()), true)
 	}
 	if k := o.offers.known(); k != nil {
+		if k.Asks {
+			o.asking.marked.Store(true)
+		}
 		o.lists.recall(k)
 	}
 }
@@ -219,12 +225,36 @@ func (s *Set) signal() {
 // set to session it has a connection of its own, until EndSession or until it has not
 // been used for a while; with call, or without a session, each Use has one.
 func (s *Set) Use(ctx context.Context, server, session string, fn func(Conn) error) error {
+	return s.use(ctx, server, session, false, fn)
+}
+
+// UseAsking is Use for a client that can be asked (Request.Ask). A shared connection is
+// no good for it once the server has been found to ask without saying for which call:
+// from then on such a session has a connection of its own, as with sharing set to
+// session, or its calls run one at a time, as the setting asks says.
+func (s *Set) UseAsking(ctx context.Context, server, session string, fn func(Conn) error) error {
+	return s.use(ctx, server, session, true, fn)
+}
+
+// EraOf returns the era of a server as its last connection has shown it, which may be
+// over; known is false before the first.
+func (s *Set) EraOf(server string) (era wire.Era, known bool) {
+	o := s.roster.Load().byName[server]
+	if o == nil {
+		return 0, false
+	}
+	version := o.status.Load().Version
+	era, _ = wire.EraOf(version) // what it does not know is older than what it does
+	return era, version != ""
+}
+
+func (s *Set) use(ctx context.Context, server, session string, asking bool, fn func(Conn) error) error {
 	for {
 		o := s.roster.Load().byName[server]
 		if o == nil {
 			return notConfigured(server)
 		}
-		err := o.use(ctx, session, fn)
+		err := o.use(ctx, session, asking, fn)
 		if err == nil || !errors.Is(err, errRemoved) {
 			return err
 		}

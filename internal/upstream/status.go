@@ -53,6 +53,10 @@ type Status struct {
 	Attempt     int       // number of the attempt that runs or ran last, 0 while connected
 	NextAttempt time.Time // zero unless the owner is waiting
 
+	Asked   int64 // requests of the server to clients, since the configuration of the server changed last
+	Refused int64 // those of them that reached no client, or whose call ended before the answer
+	Asks    bool  // it asks on shared connections: clients that can be asked are kept apart, by the setting asks
+
 	PID      int      // of the child process, 0 without
 	InFlight int      // callers that are using the connection
 	Stderr   []string // last lines of a child process
@@ -71,6 +75,7 @@ func (o *owner) current() *Status {
 		s.Stale, s.Problems = l.Stale, l.Problems
 		s.Tools, s.Prompts, s.Resources, s.Templates = len(l.Tools), len(l.Prompts), len(l.Resources), len(l.Templates)
 	}
+	s.Asked, s.Refused, s.Asks = o.asking.asked.Load(), o.asking.refused.Load(), o.asking.marked.Load()
 	s.Connections, s.InFlight = o.dedicated.count()
 	s.Refs = s.InFlight
 	l := o.live.Load()

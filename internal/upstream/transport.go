@@ -53,10 +53,10 @@ type (
 	// belongs to no call (HTTP GET). openStream returns when ctx or the connection
 	// ends, or with an error if the server does not offer the stream; it reconnects
 	// by itself, hands what arrives to the notice function of the opener, and calls
-	// missed when the stream is back after a time without, in which the server may
+	// opened each time the stream is there, and before that missed when the stream is back after a time without, in which the server may
 	// have said something that it will not repeat.
 	streamTransport interface {
-		openStream(ctx context.Context, missed func()) error
+		openStream(ctx context.Context, opened, missed func()) error
 	}
 
 	// A listenTransport carries subscriptions/listen of modern servers on a stream

@@ -1,0 +1,215 @@
+package upstream
+
+import (
+	"bytes"
+	"math"
+	"time"
+
+	"mcp-aggregator/internal/wire"
+)
+
+// What servers are told whose requests reach no client.
+var (
+	errNoClient   = refusal("no client is available for this request")
+	errNotAskable = refusal("the client whose call is running cannot be asked")
+	errAmbiguous  = refusal("calls of several clients are running, and it is not clear which of them this request belongs to")
+	errManyAsks   = refusal("too many requests are waiting for an answer already")
+	errCallEnded  = &wire.RPCError{Code: wire.CodeInternal, Message: "the call that this request belongs to has ended"}
+	errNoAnswer   = &wire.RPCError{Code: wire.CodeInternal, Message: "the client gave no answer"}
+)
+
+func refusal(message string) *wire.RPCError {
+	return &wire.RPCError{Code: wire.CodeMethodNotFound, Message: message}
+}
+
+// marksServer reports whether a request shows that the server asks clients.
+func marksServer(method string) bool {
+	switch method {
+	case "sampling/createMessage", "elicitation/create", "roots/list":
+		return true
+	}
+	return false
+}
+
+// settleLocked decides whose a request on a shared channel is. The returned function
+// does what follows and must be called without the lock.
+//
+// The calls that were in flight when it came are suspected, and those just given up.
+// It is clear whose it is when all of them are of one session. A call that has had its
+// response has asked its questions, so the suspicion against it ends; one that was given
+// up stays suspected, or its client's question would be put to another.
+func (a *asks) settleLocked(k *ask) func() {
+	var left []suspect
+	for _, s := range a.suspects() {
+		if s.order <= k.order {
+			left = append(left, s)
+		}
+	}
+	ghosts := a.ghostsOfLocked(k)
+	switch {
+	case len(left) == 0:
+		return a.outsideLocked(k)
+	case a.alone.Load() || agree(left, ghosts):
+		return a.chooseLocked(k, left)
+	case !anyTakes(left):
+		return a.unaskableLocked(k)
+	case len(a.open) > maxOpenAsks:
+		return a.refuseLocked(k, errManyAsks)
+	}
+	a.holdLocked(k)
+	return func() {}
+}
+
+// ghostsOfLocked returns the calls given up that can be the cause of a request.
+func (a *asks) ghostsOfLocked(k *ask) (all []ghost) {
+	for _, g := range a.ghosts {
+		if g.order <= k.order && k.arrived.Sub(g.gone) <= ghostLife {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// agree reports whether all suspects are one call, or of one session.
+func agree(left []suspect, ghosts []ghost) bool {
+	if len(left) == 1 && len(ghosts) == 0 {
+		return true
+	}
+	session := left[0].session
+	for _, s := range left {
+		if s.session != session {
+			return false
+		}
+	}
+	for _, g := range ghosts {
+		if g.session != session {
+			return false
+		}
+	}
+	return session != ""
+}
+
+func anyTakes(left []suspect) bool {
+	for _, s := range left {
+		if s.takes {
+			return true
+		}
+	}
+	return false
+}
+
+// chooseLocked gives a request to one of the calls of a session. Calls that run side by
+// side mostly ask in the order they were made, so it is the first of those that were
+// given least; should it be the wrong one, the request goes on to another when that ends.
+func (a *asks) chooseLocked(k *ask, left []suspect) func() {
+	var best *suspect
+	for i := range left {
+		s := &left[i]
+		if !s.takes {
+			continue
+		}
+		if best == nil || a.given[s.id] < a.given[best.id] || a.given[s.id] == a.given[best.id] && s.order < best.order {
+			best = s
+		}
+	}
+	switch {
+	case best == nil:
+		return a.unaskableLocked(k)
+	case len(a.open) > maxOpenAsks || a.ofCallLocked(best.id) >= maxAsksOfCall:
+		return a.refuseLocked(k, errManyAsks)
+	}
+	a.unholdLocked(k)
+	if k.order == math.MaxInt64 {
+		k.order = best.order
+	}
+	if !k.asked {
+		k.asked = true
+		a.about.asked.Add(1)
+	}
+	a.given[best.id]++
+	done := make(chan struct{})
+	k.call, k.done = best.id, done
+	a.countLocked()
+	return func() {
+		// If the call is over by now, it has been settled anew.
+		best.deliver(Ask{
+			Method: k.method, Params: bytes.Clone(k.params), Done: done,
+			Answer: func(result []byte, e *wire.RPCError) { a.answer(k, done, result, e) },
+		})
+	}
+}
+
+// ofCallLocked returns how many open requests a call has.
+func (a *asks) ofCallLocked(call int64) (n int) {
+	for _, k := range a.open {
+		if k.call == call {
+			n++
+		}
+	}
+	return n
+}
+
+// holdLocked lets a request wait until it is clear whose it is.
+func (a *asks) holdLocked(k *ask) {
+	if k.timer == nil {
+		k.timer = time.AfterFunc(holdAsk-time.Since(k.arrived), func() { a.expire(k) })
+	}
+}
+
+func (a *asks) unholdLocked(k *ask) {
+	if k.timer == nil {
+		return
+	}
+	k.timer.Stop()
+	if k.timer = nil; k.order == math.MaxInt64 {
+		a.early.Add(-1)
+	}
+}
+
+// expire ends the holding.
+func (a *asks) expire(k *ask) {
+	a.mu.Lock()
+	if k.timer == nil { // settled at this moment
+		a.mu.Unlock()
+		return
+	}
+	next := a.refuseLocked(k, errAmbiguous)
+	if k.order == math.MaxInt64 {
+		next = a.outsideLocked(k)
+	}
+	a.mu.Unlock()
+	next()
+}
+
+// outsideLocked answers a request that no call is the cause of.
+func (a *asks) outsideLocked(k *ask) func() {
+	switch {
+	case k.asked:
+		return a.refuseLocked(k, errCallEnded)
+	case k.method == "roots/list":
+		return a.endLocked(k, answerRequest(nil, k.id, k.method))
+	}
+	return a.refuseLocked(k, errNoClient)
+}
+
+// unaskableLocked answers a request for a client that cannot be asked. It has no roots.
+func (a *asks) unaskableLocked(k *ask) func() {
+	if k.method != "roots/list" {
+		return a.refuseLocked(k, errNotAskable)
+	}
+	return a.endLocked(k, answerRequest(nil, k.id, k.method))
+}
+
+func (a *asks) refuseLocked(k *ask, why *wire.RPCError) func() {
+	a.about.refused.Add(1)
+	return a.endLocked(k, wire.AppendError(nil, k.id, why))
+}
+
+// endLocked ends a request with a response of ours.
+func (a *asks) endLocked(k *ask, response []byte) func() {
+	if a.open[string(k.id)] != k {
+		return func() {}
+	}
+	a.removeLocked(k)
+	return func() { a.respond(response, false) }
+}
