@@ -86,10 +86,11 @@ func AppendAsking(dst []byte, inputs []Input, state string) []byte {
 		}
 		dst = append(wire.AppendQuote(dst, in.Key), `:{"method":`...)
 		dst = wire.AppendQuote(dst, in.Method)
-		if in.Params != nil {
-			dst = append(append(dst, `,"params":`...), in.Params...)
+		dst = append(dst, `,"params":`...)
+		if in.Params == nil {
+			dst = append(dst, '{', '}') // may be left out, but clients exist that fail without
 		}
-		dst = append(dst, '}')
+		dst = append(append(dst, in.Params...), '}')
 	}
 	dst = append(dst, `},"requestState":"`...)
 	return append(append(dst, state...), `"}`...)

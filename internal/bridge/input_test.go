@@ -75,7 +75,7 @@ func TestResultsThatAskAreRead(t *testing.T) {
 
 func TestQuestionsForAModernClientAreSplicedTogether(t *testing.T) {
 	got := string(bridge.AppendAsking(nil, []bridge.Input{{Key: "1", Method: bridge.Sampling, Params: []byte(`{ "maxTokens":1e2 }`)}, {Key: `a"b`, Method: bridge.Roots}}, "S-_"))
-	want := `{"resultType":"input_required","inputRequests":{"1":{"method":"sampling/createMessage","params":{ "maxTokens":1e2 }},"a\"b":{"method":"roots/list"}},"requestState":"S-_"}`
+	want := `{"resultType":"input_required","inputRequests":{"1":{"method":"sampling/createMessage","params":{ "maxTokens":1e2 }},"a\"b":{"method":"roots/list","params":{}}},"requestState":"S-_"}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -35,9 +35,9 @@ func marksServer(method string) bool {
 // does what follows and must be called without the lock.
 //
 // The calls that were in flight when it came are suspected, and those just given up.
-// It is clear whose it is when all of them are of one session. A call that has had its
-// response has asked its questions, so the suspicion against it ends; one that was given
-// up stays suspected, or its client's question would be put to another.
+// It is clear whose it is when all of them are of one session, and else it is refused:
+// waiting until the others have ended would prove nothing, since a server may ask and
+// answer the call without waiting for the client.
 func (a *asks) settleLocked(k *ask) func() {
 	var left []suspect
 	for _, s := range a.suspects() {
@@ -56,8 +56,11 @@ func (a *asks) settleLocked(k *ask) func() {
 	case len(a.open) > maxOpenAsks:
 		return a.refuseLocked(k, errManyAsks)
 	}
-	a.holdLocked(k)
-	return func() {}
+	if k.order == math.MaxInt64 { // it came before the first call of its session
+		a.holdLocked(k)
+		return func() {}
+	}
+	return a.refuseLocked(k, errAmbiguous)
 }
 
 // ghostsOfLocked returns the calls given up that can be the cause of a request.
