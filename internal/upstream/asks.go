@@ -12,7 +12,7 @@ import (
 
 // asks are the requests of a server on one connection from their arrival until each
 // has had its one response: from the client whose call is the cause, or from us. A
-// response from us comes at once or after the time in hold, because a server that waits
+// response from us comes at once, or where a session is just beginning soon, because a server that waits
 // for one holds the call that caused it until the deadline.
 //
 // Concurrency: mu guards the fields below it. It may be held while the connection's own

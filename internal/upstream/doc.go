@@ -32,8 +32,8 @@
 // What a server asks clients (sampling, elicitation, roots) goes to the call that is the
 // cause, see [Request] and [Ask], never to several. On the stream of an HTTP call that
 // call is known. Elsewhere all calls share one channel, and it is known only while the
-// calls that can be the cause are of one session; else the request is held for a moment
-// and then refused. So the first such request marks its server, and [Set.UseAsking] keeps
-// the sessions of clients that can be asked apart from then on. Each request has exactly
-// one response, a client's or ours, unless the server withdraws it.
+// calls that can be the cause are of one session; else the request is refused. So the
+// first such request marks its server, and [Set.UseAsking] keeps the sessions of clients
+// that can be asked apart from then on. Each request has exactly one response, a client's
+// or ours, unless the server withdraws it.
 package upstream
