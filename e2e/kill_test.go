@@ -108,7 +108,11 @@ func TestKillLeavesNothingOfStubbornFamilies(t *testing.T) {
 // An aggregator that is killed as soon as it has started its servers.
 func TestKillDuringTheStartLeavesNothing(t *testing.T) {
 	a := harness.Serve(t, clans(t))
-	harness.Eventually(t, 5*time.Second, "a server runs", func() bool { return len(serversOf(a.Process)) > 0 })
+	harness.Eventually(t, 5*time.Second, "a server runs, and the keeper", func() bool {
+		all := len(a.Children())
+		servers := len(serversOf(a.Process))
+		return servers > 0 && all > servers
+	})
 	_ = a.Cmd.Process.Kill()
 	<-a.Done
 	if left := a.Leftovers(3 * time.Second); len(left) > 0 {

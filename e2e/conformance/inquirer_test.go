@@ -11,8 +11,11 @@ import (
 	"mcp-aggregator/internal/mcptest"
 )
 
-// children are the stdio servers this test binary can become.
-var children = mcptest.Children{"inquirer": mcptest.Stdio(inquirer)}
+// children are the programs this test binary can become.
+var children = mcptest.Children{
+	"inquirer":      mcptest.Stdio(inquirer),
+	"client behind": clientBehind,
+}
 
 func TestMain(m *testing.M) { children.Main(m) }
 
