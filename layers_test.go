@@ -36,16 +36,22 @@ var layers = map[string]int{
 	"internal/authz":   2,
 	"internal/store":   2,
 
-	"internal/config": 1,
+	"internal/config":    1,
+	"internal/mask":      1,
+	"internal/summarize": 1,
 
 	"internal/arguments": 0,
 	"internal/breaker":   0,
 	"internal/builtin":   0,
+	"internal/digest":    0,
+	"internal/excerpt":   0,
 	"internal/fault":     0,
 	"internal/filter":    0,
+	"internal/keep":      0,
 	"internal/limit":     0,
 	"internal/mcptest":   0,
 	"internal/telemetry": 0,
+	"internal/tokens":    0,
 	"internal/wire":      0,
 }
 
