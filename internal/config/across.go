@@ -36,6 +36,7 @@ func (l *loader) across(c *Config, root *node) {
 	if c.StateDir != "" && c.StateDir != "off" {
 		c.StateDir = l.absolute(c.StateDir)
 	}
+	l.results(c, root)
 	l.admin(c, root.get("admin"))
 }
 
