@@ -21,6 +21,7 @@ import (
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/downstream"
 	"mcp-aggregator/internal/limit"
+	"mcp-aggregator/internal/results"
 	"mcp-aggregator/internal/router"
 	"mcp-aggregator/internal/store"
 	"mcp-aggregator/internal/telemetry"
@@ -60,6 +61,7 @@ type App struct {
 	set      *upstream.Set
 	breakers *breaker.Set
 	queues   *limit.Queues
+	results  *results.Reducer
 	rout     *router.Router
 	down     *downstream.Server
 	metrics  *telemetry.Metrics
@@ -94,7 +96,11 @@ func New(o Options) (*App, error) {
 		settled: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
 		seen: map[string]string{}, rejected: map[string]string{},
 	}
-	a.force.Store(&inForce{c, "file", a.started})
+	masks, err := newMasks(c)
+	if err != nil {
+		return nil, err
+	}
+	a.force.Store(newInForce(c, masks, "file"))
 	a.events = telemetry.NewEvents()
 	a.warnings = telemetry.NewWarnings(a.events)
 	a.memory = newMemory(a.openStore(o.StateDir))
@@ -105,6 +111,9 @@ func New(o Options) (*App, error) {
 		a.warnCircuit(st.Server, st.Tool)
 	}
 	a.queues = limit.NewQueues()
+	if a.results, err = a.newResults(c, o.StateDir); err != nil {
+		return nil, err
+	}
 	a.set = upstream.New(upstream.Options{
 		Log: o.Log, Limits: c.Limits, Version: o.Version, Builtins: builtin.Servers(),
 		StartConcurrency: c.StartConcurrency, AcquireTimeout: c.AcquireTimeout, Notify: a.notice,
@@ -119,11 +128,15 @@ func New(o Options) (*App, error) {
 	first, _ := a.build(nil, nil, 0)
 	a.rout = router.New(router.Options{
 		Upstreams: a.set, Identity: bridge.NewIdentity(Name, o.Version), Seal: seal, Log: o.Log,
-		Breakers: a.breakers, Queues: a.queues, Watch: router.Watch{
+		Breakers: a.breakers, Queues: a.queues, Results: a.results, Watch: router.Watch{
 			Called: a.metrics.Call, Retried: a.metrics.Retry, QueueWaited: a.metrics.QueueWait, RateLimited: a.metrics.RateLimited,
+			Masked: a.metrics.Masked, Sized: a.metrics.Sized, Started: a.callStarted, Ended: a.callEnded,
 		},
 	}, first)
 	a.rout.Configure(c)
+	if err := a.results.Configure(c); err != nil {
+		return nil, err
+	}
 	a.down = downstream.New(a.rout, downstream.Options{Config: c, Log: o.Log, Version: o.Version})
 	a.add("conductor", a.conduct, nil)
 	return a, nil
@@ -149,6 +162,7 @@ func (a *App) openStore(dir string) *store.Store {
 func (a *App) Run(ctx context.Context) error {
 	defer keepHeapFloor()()
 	defer a.memory.Close()
+	defer a.results.Close()
 	if c := a.config(); a.reread != nil && c.Watch {
 		a.add("watch", func(ctx context.Context) error {
 			return watchFile(ctx, c.Path, func() { _, _ = a.Reload(ctx, "file changed") })
@@ -207,7 +221,9 @@ func (a *App) Call(ctx context.Context, tool string, arguments json.RawMessage, 
 	if err != nil {
 		return nil, fmt.Errorf("reading the arguments: %w", err)
 	}
-	c := &router.Call{Gen: a.rout.Generation(), Method: m.Method, Params: &m.Body, Era: wire.Legacy}
+	gen := *a.rout.Generation()
+	gen.Shrinks = false // who called reads everything, and nothing outlives this process
+	c := &router.Call{Gen: &gen, Method: m.Method, Params: &m.Body, Era: wire.Legacy}
 	if progress != nil {
 		c.Events = func(ev upstream.Event) { progress(ev.Method, ev.Params) }
 	}

@@ -215,6 +215,9 @@ func (c *check) judge(d *definition, seen map[string]struct{}) (string, Severity
 		if bad := d.checkSchemas(c.size, c.depth); bad != "" {
 			return bad, Rejected
 		}
+		if c.server.DropsStructured(name) {
+			d.dropOutput()
+		}
 	case Templates:
 		m, err := newTemplate(name)
 		if err != nil {

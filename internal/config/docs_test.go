@@ -73,7 +73,7 @@ func TestTheExampleIsRightWhenUncommented(t *testing.T) {
 	demo.Mask.Sets, demo.Mask.Code = []string{"default"}, []string{"kubernetes_secret"}
 	demo.Mask.Patterns = map[string]string{"ticket": "SECRET-[0-9]+"}
 	demo.ToolOverrides = map[string]*config.ToolOverride{"echo": {Queue: "heavy", Idempotent: new(true),
-		Results: config.ResultRules{Policy: "pass", Structured: "keep", Summarizers: []string{"digest"}},
+		Results:  config.ResultRules{Policy: "pass", Structured: "keep", Summarizers: []string{"digest"}},
 		Fallback: []config.Fallback{{Tool: "notes.list_notes", Arguments: map[string]string{"message": "filter"}}}}}
 	if !c.Servers[0].Equal(demo) {
 		t.Errorf("demo does not show the defaults: %+v", c.Servers[0])

@@ -46,7 +46,7 @@ type Summary struct {
 // Keep bounds what is kept of results. Sizes are bytes.
 type Keep struct {
 	TTL    time.Duration `yaml:"ttl" default:"1h" min:"1s" max:"720h" doc:"How long an original is kept."`
-	Memory int           `yaml:"memory" kind:"size" default:"64MiB" max:"64GiB" doc:"Originals in memory; those not used for the longest time move to disk."`
+	Memory int           `yaml:"memory" kind:"size" default:"64MiB" min:"4KiB" max:"64GiB" doc:"Originals in memory; those not used for the longest time move to disk."`
 	Disk   int           `yaml:"disk" kind:"size" default:"1GiB" max:"1024GiB" doc:"Originals on disk, in a folder of this process that goes with it. 0: none."`
 	Each   int           `yaml:"each" kind:"size" default:"64MiB" min:"1KiB" max:"1GiB" doc:"Longest original; a longer one is cut off at a line."`
 }
@@ -159,19 +159,33 @@ func set[T comparable](to *T, v T) {
 	}
 }
 
-// Shrinks reports whether some result may be made smaller, so that there are originals to read.
-func (c *Config) Shrinks() bool {
+// DropsStructured reports whether results of the tool lose their structuredContent when they are made smaller,
+// so that its outputSchema must not be shown. Servers have got what they do not say themselves from the general
+// settings.
+func (s *Server) DropsStructured(tool string) bool {
+	var r Results
+	r.apply(&s.Results)
+	if t := s.ToolOverrides[tool]; t != nil {
+		r.apply(&t.Results)
+	}
+	return r.Structured == "drop" && r.Policy != "" && r.shrinks()
+}
+
+// Treatment reports whether the results of some tool are not just passed on, and whether some may be made
+// smaller, so that there are originals to read.
+func (c *Config) Treatment() (some, smaller bool) {
+	look := func(s *Server, t *ToolOverride) {
+		r, _ := c.ResultsOf(s, t)
+		some = some || r.Policy != PolicyPass
+		smaller = smaller || r.shrinks()
+	}
 	for _, s := range c.Servers {
-		if r, _ := c.ResultsOf(s, nil); r.shrinks() {
-			return true
-		}
+		look(s, nil)
 		for _, t := range s.ToolOverrides {
-			if r, _ := c.ResultsOf(s, t); r.shrinks() {
-				return true
-			}
+			look(s, t)
 		}
 	}
-	return false
+	return some, smaller
 }
 
 func (r *Results) shrinks() bool { return r.Policy != PolicyPass && r.Policy != PolicyBlock }

@@ -116,6 +116,7 @@ func (s *Server) call(ctx context.Context, q *request) router.Reply {
 		return s.carry(ctx, c)
 	}
 	able := false
+	c.Revision = q.session.agreed()
 	if c.Caps, able, c.LogLevel = q.session.terms(); !able {
 		return s.carry(ctx, c)
 	}

@@ -3,12 +3,14 @@ package router
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"mcp-aggregator/internal/breaker"
 	"mcp-aggregator/internal/bridge"
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
+	"mcp-aggregator/internal/mask"
 	"mcp-aggregator/internal/upstream"
 	"mcp-aggregator/internal/wire"
 )
@@ -20,6 +22,12 @@ type Generation struct {
 	Config  *config.Config
 	Servers map[string]*config.Server // server name → its configuration
 	Catalog *catalog.Snapshot
+
+	// Masks hide secrets in what servers say: server name → its masker; nil hides nothing.
+	Masks map[string]*mask.Masker
+
+	// Shrinks: the results of some tool are not just passed on.
+	Shrinks bool
 
 	// Starting: some server may still bring its first listing; no attempt to connect
 	// it has failed yet.
@@ -35,6 +43,7 @@ type Call struct {
 
 	Era      wire.Era // the client's
 	Session  string   // key of the client's session, "" if it has none
+	Revision string   // of the protocol, agreed on by a legacy session; "" for others
 	LogLevel string   // the least log level the client wants, "" if it named none
 
 	// Events receives what the upstream says during the call, ready for the client,
@@ -67,6 +76,7 @@ type Call struct {
 	meta   bridge.Meta // of Params
 
 	// Of this call alone, and so in the copy that the stages pass on.
+	id       int64                // for those who watch calls; 0: nobody has been told of it
 	began    time.Time            // when observe saw it
 	server   *config.Server       // the settings of Server; nil if the configuration has none
 	override *config.ToolOverride // those of the tool; nil if it has none
@@ -81,6 +91,8 @@ type Call struct {
 	asked    *asked               // what the client has called; of modern clients only
 	asks     func(upstream.Ask)   // takes what a legacy server asks the client; nil: it cannot be asked
 	clock    *clock               // stands still while the client is asked; nil: it is not
+	masker   *masker              // of Server; nil: nothing is hidden
+	furthest *atomic.Int64        // how far the server has said it is; nil: nobody cares
 	host     *parked              // of the call of a modern client that may have to wait without it; nil: it does not
 }
 
@@ -144,6 +156,7 @@ type Reply struct {
 	Release func()
 
 	asking *asking // in place of a result: a modern server asks a legacy client
+	by     *Call   // the call that the server has answered, which may be that of a fallback; nil: no server has
 }
 
 // A Handler carries a call on. Its error is a *fault.Error, or a *wire.RPCError to

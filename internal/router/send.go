@@ -43,7 +43,7 @@ func (r *Router) answer(c *Call, era wire.Era, a *upstream.Reply) (Reply, error)
 	if a.Err != nil {
 		return r.answerError(c, era, a.Err)
 	}
-	reply := Reply{Result: r.identity.ResultEdits(c.Method, c.Era, era, &a.Result)}
+	reply := Reply{Result: r.identity.ResultEdits(c.Method, c.Era, era, &a.Result), by: c}
 	if bridge.InputRequired(&a.Result) || era == wire.Legacy && hasRounds(c.Method) && bridge.StillAsks(&a.Result) {
 		return r.asks(c, reply, a)
 	}
@@ -94,13 +94,13 @@ func translateError(c *Call, era wire.Era, e *wire.RPCError) *wire.RPCError {
 // gets the client's own token back, its log messages pass the client's level.
 func (c *Call) events() func(upstream.Event) {
 	if c.host != nil {
-		return c.host.relay(c.progress, c.mute)
+		return c.hiding(c.host.relay(c.progress, c.mute))
 	}
 	sink, token, progress, mute := c.Events, c.meta.ProgressToken, c.progress, c.mute
 	if sink == nil && progress == nil {
 		return nil
 	}
-	return func(ev upstream.Event) {
+	return c.hiding(func(ev upstream.Event) {
 		switch {
 		case ev.ID != nil, c.Era == wire.Modern && ev.Method == elicitationComplete:
 			return // requests are no events; and modern clients wait for no end of an elicitation
@@ -120,6 +120,20 @@ func (c *Call) events() func(upstream.Event) {
 		if sink != nil {
 			sink(ev)
 		}
+	})
+}
+
+// hiding is a sink for what a server says that gets it masked.
+func (c *Call) hiding(sink func(upstream.Event)) func(upstream.Event) {
+	if c.masker == nil && c.furthest == nil {
+		return sink
+	}
+	return func(ev upstream.Event) {
+		if c.furthest != nil && ev.Method == "notifications/progress" {
+			c.passed(ev.Params)
+		}
+		ev.Params = c.masked(ev.Params)
+		sink(ev)
 	}
 }
 

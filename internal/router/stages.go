@@ -14,6 +14,9 @@ import (
 //   - resolve comes before anything that decides by server or tool;
 //   - interact comes before everything that a call takes a place of, so that one that
 //     waits for an answer of its client keeps its places;
+//   - shrink is inside of interact, so that the client's own model can be asked for a
+//     summary, and outside of everything else: no place or connection is held meanwhile;
+//   - own answers what the aggregator offers itself, which no server sees;
 //   - fallback is around everything that can fail for one target and not for another:
 //     each target has its own limits, attempts and breaker;
 //   - limit is outside of retry: a call takes one token, however often it is tried, and
@@ -24,17 +27,19 @@ import (
 //   - queue is outside of acquire, so that nobody holds a connection while waiting;
 //   - acquire lends the connection for one attempt, so that the next one can have
 //     another;
-//   - deadline is next to send, so that waiting for a place or for a server that is
-//     starting is not charged to the call.
+//   - deadline is inside of acquire, so that waiting for a place or for a server that is
+//     starting is not charged to the call;
+//   - mask is next to send, so that nobody else sees what a server has said unmasked.
 //
-// A stage that keeps results for repeated calls belongs behind resolve, one that
-// shrinks results behind that, authorization with audit behind fallback (each target
-// is authorized on its own).
+// A stage that keeps results for repeated calls belongs behind resolve, authorization
+// with audit behind fallback (each target is authorized on its own).
 func (r *Router) stages() []Stage {
 	return []Stage{
 		r.observe,
 		r.resolve,
 		r.interact,
+		r.shrink,
+		r.own,
 		r.fallback,
 		r.limit,
 		r.retry,
@@ -42,6 +47,7 @@ func (r *Router) stages() []Stage {
 		r.queue,
 		r.acquire,
 		r.deadline,
+		r.mask,
 		// and then send
 	}
 }
@@ -61,7 +67,9 @@ func (r *Router) resolve(next Handler) Handler {
 		if err != nil {
 			if server := c.unlisted(); server != "" {
 				if err := r.awaitListing(ctx, c, server); err != nil {
-					c.aimUnlisted(server)
+					if c.aimUnlisted(server); c.Entry != nil {
+						r.started(c)
+					}
 					return r.standIn(ctx, c, next, err)
 				}
 				t, err = r.lookup(c)
@@ -71,6 +79,7 @@ func (r *Router) resolve(next Handler) Handler {
 			return Reply{}, err
 		}
 		c.aim(t)
+		r.started(c)
 		return next(ctx, c)
 	}
 }
