@@ -44,6 +44,7 @@ var layers = map[string]int{
 	"internal/fault":     0,
 	"internal/filter":    0,
 	"internal/limit":     0,
+	"internal/local":     0,
 	"internal/mcptest":   0,
 	"internal/telemetry": 0,
 	"internal/wire":      0,
