@@ -49,6 +49,7 @@ var layers = map[string]int{
 	"internal/filter":    0,
 	"internal/keep":      0,
 	"internal/limit":     0,
+	"internal/local":     0,
 	"internal/mcptest":   0,
 	"internal/telemetry": 0,
 	"internal/tokens":    0,

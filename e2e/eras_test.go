@@ -5,9 +5,6 @@
 package e2e_test
 
 import (
-	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -66,47 +63,28 @@ func TestProgressAndLoggingAcrossTheEras(t *testing.T) {
 			if _, err := p.session.CallTool(harness.Context(t, 10*time.Second), params); err != nil {
 				t.Fatal(err)
 			}
+			// The SDK hands out notifications side by side with the result. Nothing of this
+			// call may be taken for the next one's.
+			harness.Eventually(t, 5*time.Second, "its progress is handed out", func() bool {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return len(p.progress) == 5
+			})
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return len(p.logged) > 0
 		})
-		// The SDK hands out notifications side by side with the result.
 		told := func() bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return len(p.progress) == 5 && len(p.logged) == 5
 		}
-		for end := time.Now().Add(2 * time.Second); !told() && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		}
+		harness.Poll(2*time.Second, 10*time.Millisecond, told)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !slices.Equal(p.progress, []float64{1, 2, 3, 4, 5}) || !slices.Equal(p.logged, []string{"x0", "x1", "x2", "x3", "x4"}) {
 			t.Errorf("progress %v, log %v", p.progress, p.logged)
 		}
 		p.progress, p.logged = nil, nil
-	})
-}
-
-func TestCancellingAcrossTheEras(t *testing.T) {
-	throughEveryEra(t, func(t *testing.T, p *person, server string) {
-		if server == "hm" {
-			t.Skip("the SDK's server lets the work of a client go on that went away; see TestCancellationReachesTheServer")
-		}
-		ctx, cancel := context.WithCancel(harness.Context(t, 10*time.Second))
-		done := make(chan struct{})
-		mark := filepath.Join(t.TempDir(), "call")
-		go func() {
-			defer close(done)
-			_, _ = p.call(ctx, server+"__hang", mark)
-		}()
-		seen := func(what string) bool { _, err := os.Stat(mark + what); return err == nil }
-		harness.Eventually(t, 5*time.Second, "the call arrives", func() bool { return seen(".hung") })
-		began := time.Now()
-		cancel()
-		harness.Eventually(t, 2*time.Second, "the server's work ends", func() bool { return seen(".ended") })
-		if took := time.Since(began); took > 250*time.Millisecond {
-			t.Errorf("the work went on for %v", took)
-		}
-		<-done
 	})
 }

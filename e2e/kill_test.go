@@ -5,10 +5,12 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -105,19 +107,37 @@ func TestKillLeavesNothingOfStubbornFamilies(t *testing.T) {
 	t.Logf("nothing is left after %v to %v", least.Round(time.Millisecond), most.Round(time.Millisecond))
 }
 
-// An aggregator that is killed as soon as it has started its servers.
+// An aggregator that is killed at any moment of its start, and just when its first
+// server is there.
 func TestKillDuringTheStartLeavesNothing(t *testing.T) {
-	a := harness.Serve(t, clans(t))
-	harness.Eventually(t, 5*time.Second, "a server runs, and the keeper", func() bool {
-		all := len(a.Children())
-		servers := len(serversOf(a.Process))
-		return servers > 0 && all > servers
-	})
-	_ = a.Cmd.Process.Kill()
-	<-a.Done
-	if left := a.Leftovers(3 * time.Second); len(left) > 0 {
-		t.Errorf("3 s after SIGKILL these still run: %s", left)
+	path := clans(t).Write(t)
+	serve := func() *harness.Process {
+		return harness.Start(t, exec.Command(harness.Binary(t), "serve", "--config", path, "--http", harness.FreeAddr(t)))
 	}
+	var takes time.Duration // to the first server
+	var after []int         // servers at the moment of the kill
+	for i := range 12 {
+		start := time.Now()
+		p := serve()
+		if i%2 == 0 {
+			seen := func() bool { return len(serversOf(p)) > 0 }
+			for end := start.Add(10 * time.Second); !seen(); runtime.Gosched() {
+				if time.Now().After(end) {
+					t.Fatalf("no server runs\n%s", p.Log())
+				}
+			}
+			takes = time.Since(start)
+		} else {
+			<-time.After(rand.N(takes * 3 / 2))
+		}
+		_ = p.Cmd.Process.Kill()
+		after = append(after, len(serversOf(p)))
+		<-p.Done
+		if left := p.Leftovers(3 * time.Second); len(left) > 0 {
+			t.Errorf("round %d: 3 s after SIGKILL these still run: %s", i, left)
+		}
+	}
+	t.Logf("the first server was there after %v; servers at the kill: %v", takes.Round(time.Millisecond), after)
 }
 
 // The inner aggregator is a server of the outer one. Whichever is killed, what is

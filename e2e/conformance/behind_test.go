@@ -93,19 +93,21 @@ func stop(p *exec.Cmd) error {
 
 // awaitReady waits until the aggregator has its server, as strict start means ready.
 func awaitReady(url string, d time.Duration) error {
-	for end := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {
-		resp, err := http.Get(url)
-		if err == nil {
+	var err error
+	ask := func() bool {
+		var resp *http.Response
+		if resp, err = http.Get(url); err == nil {
 			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
+			if resp.StatusCode != http.StatusOK {
+				err = errors.New(resp.Status)
 			}
-			err = errors.New(resp.Status)
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("not ready within %s: %w", d, err)
-		}
+		return err == nil
 	}
+	if !harness.Poll(d, 10*time.Millisecond, ask) {
+		return fmt.Errorf("not ready within %s: %w", d, err)
+	}
+	return nil
 }
 
 func freeAddr() (string, error) {

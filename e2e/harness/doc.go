@@ -113,9 +113,19 @@ func FreeAddr(t testing.TB) string {
 // Eventually asks again every few milliseconds until ok, or fails the test.
 func Eventually(t testing.TB, d time.Duration, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(d); !ok(); time.Sleep(10 * time.Millisecond) {
+	if !Poll(d, 10*time.Millisecond, ok) {
+		t.Fatalf("not within %s: %s", d, what)
+	}
+}
+
+// Poll asks again at intervals until ok, or d has passed; it reports what came last.
+func Poll(d, interval time.Duration, ok func() bool) bool {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for end := time.Now().Add(d); !ok(); <-tick.C {
 		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", d, what)
+			return false
 		}
 	}
+	return true
 }

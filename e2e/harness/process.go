@@ -141,12 +141,9 @@ func (p *Process) Children() []string {
 }
 
 // Leftovers waits up to d for the descendants to end and lists those that did not.
-func (p *Process) Leftovers(d time.Duration) []string {
-	for end := time.Now().Add(d); ; time.Sleep(20 * time.Millisecond) {
-		if left := p.Children(); len(left) == 0 || time.Now().After(end) {
-			return left
-		}
-	}
+func (p *Process) Leftovers(d time.Duration) (left []string) {
+	Poll(d, 20*time.Millisecond, func() bool { left = p.Children(); return len(left) == 0 })
+	return left
 }
 
 func (p *Process) kill() {
@@ -161,15 +158,16 @@ func (p *Process) kill() {
 // AwaitListening waits until somebody accepts connections on addr.
 func (p *Process) AwaitListening(t testing.TB, addr string, d time.Duration) {
 	t.Helper()
-	for end := time.Now().Add(d); ; time.Sleep(5 * time.Millisecond) {
-		conn, err := net.DialTimeout("tcp", addr, time.Second)
-		if err == nil {
+	var err error
+	Poll(d, 5*time.Millisecond, func() bool {
+		var conn net.Conn
+		if conn, err = net.DialTimeout("tcp", addr, time.Second); err == nil {
 			conn.Close()
-			return
 		}
-		if !p.Alive() || time.Now().After(end) {
-			t.Fatalf("%s does not listen on %s: %v\n%s", p.Cmd, addr, err, p.log.Tail(4000))
-		}
+		return err == nil || !p.Alive()
+	})
+	if err != nil {
+		t.Fatalf("%s does not listen on %s: %v\n%s", p.Cmd, addr, err, p.log.Tail(4000))
 	}
 }
 

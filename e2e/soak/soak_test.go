@@ -182,16 +182,16 @@ func (s *soak) crash(t *testing.T, i int) {
 		return
 	}
 	defer c.Close()
-	for end := time.Now().Add(90 * time.Second); ; time.Sleep(250 * time.Millisecond) {
-		err := echo(t.Context(), c, fmt.Sprintf("mortal%d", i), `{"again":1}`)
+	back := func() bool {
+		err = echo(t.Context(), c, fmt.Sprintf("mortal%d", i), `{"again":1}`)
 		if err == nil && len(s.mortals[i].PIDs("start")) > len(pids) {
-			return
+			return true
 		}
 		s.refused.Add(1)
-		if time.Now().After(end) {
-			t.Errorf("mortal%d does not come back: %v", i, err)
-			return
-		}
+		return false
+	}
+	if !harness.Poll(90*time.Second, 250*time.Millisecond, back) {
+		t.Errorf("mortal%d does not come back: %v", i, err)
 	}
 }
 
@@ -235,16 +235,14 @@ func (u usage) above(before usage) (complaints []string) {
 // settled measures when nothing has changed for two seconds and, if there is an aim,
 // it is as good as that, after a minute at the latest.
 func (s *soak) settled(t *testing.T, aim usage) usage {
-	var last usage
-	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Second) {
+	var last, now usage
+	harness.Poll(time.Minute, 2*time.Second, func() bool {
 		http.DefaultClient.CloseIdleConnections()
-		u := s.measure(t)
-		calm := u.goroutines == last.goroutines && u.FDs == last.FDs && u.processes == last.processes
-		if calm && (aim.goroutines == 0 || len(u.above(aim)) == 0) || time.Now().After(end) {
-			return u
-		}
-		last = u
-	}
+		last, now = now, s.measure(t)
+		calm := now.goroutines == last.goroutines && now.FDs == last.FDs && now.processes == last.processes
+		return calm && (aim.goroutines == 0 || len(now.above(aim)) == 0)
+	})
+	return now
 }
 
 func (s *soak) measure(t *testing.T) usage {

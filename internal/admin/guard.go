@@ -7,8 +7,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
+
+	"mcp-aggregator/internal/local"
 )
 
 // A guard refuses what a web page can have caused. A browser sends the Origin of the
@@ -16,23 +17,18 @@ import (
 // to point here (DNS rebinding), it sends that name as the Host. Unlike the side of
 // MCP clients, this one serves no page of elsewhere, whatever the configuration says.
 type guard struct {
-	hosts []string // allowed besides loopback, lower case, with or without port
-	own   string   // the host of the configured address
+	hosts local.Hosts
 	cross *http.CrossOriginProtection
 }
 
 func newGuard(addr string, allowed []string) guard {
-	g := guard{own: hostname(addr), cross: http.NewCrossOriginProtection()}
-	for _, h := range allowed {
-		g.hosts = append(g.hosts, strings.ToLower(h))
-	}
-	return g
+	return guard{local.NewHosts(addr, allowed), http.NewCrossOriginProtection()}
 }
 
 // check returns why a request must not be served, nil if it may.
 func (g *guard) check(r *http.Request) error {
 	switch {
-	case !g.hostAllowed(r):
+	case !g.hosts.Serve(r):
 		return problem(http.StatusForbidden, "this Host is not served; if it is yours, add it to http.allowed_hosts")
 	case !ownOrigin(r):
 		return problem(http.StatusForbidden, "pages of another origin may not connect")
@@ -40,21 +36,6 @@ func (g *guard) check(r *http.Request) error {
 		return problem(http.StatusForbidden, "requests from other sites may change nothing")
 	}
 	return nil
-}
-
-// hostAllowed checks the Host where it matters: on connections to a loopback address,
-// and wherever the configuration names hosts.
-func (g *guard) hostAllowed(r *http.Request) bool {
-	if isLoopback(r.Host) {
-		return true
-	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	if len(g.hosts) == 0 && (local == nil || !local.IP.IsLoopback()) {
-		return true
-	}
-	name := hostname(r.Host)
-	return slices.Contains(g.hosts, strings.ToLower(r.Host)) || slices.Contains(g.hosts, name) ||
-		name != "" && name == g.own || local != nil && name == local.IP.String()
 }
 
 // ownOrigin lets through requests of no page and those of pages that came from here.
@@ -97,32 +78,13 @@ func direct(r *http.Request) bool {
 			return false
 		}
 	}
-	return isLoopback(r.Host)
+	return local.Loopback(r.Host)
 }
 
 // foreign reports whether a request comes from a program of another user. Changing the
 // servers means running programs as the user of the aggregator.
 func foreign(r *http.Request) bool {
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	remote, err := netip.ParseAddrPort(r.RemoteAddr)
-	return local != nil && err == nil && foreignUser(local.AddrPort(), remote)
-}
-
-// hostname returns a host without its port, in lower case and without brackets.
-func hostname(host string) string {
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 {
-		host = host[:i]
-	}
-	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-}
-
-// isLoopback reports whether a host, with or without port, is this machine by name or
-// address.
-func isLoopback(host string) bool {
-	name := hostname(host)
-	if name == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(name)
-	return err == nil && ip.IsLoopback()
+	to, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	return to != nil && err == nil && foreignUser(to.AddrPort(), from)
 }

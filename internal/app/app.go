@@ -117,9 +117,13 @@ func New(o Options) (*App, error) {
 	a.set = upstream.New(upstream.Options{
 		Log: o.Log, Limits: c.Limits, Version: o.Version, Builtins: builtin.Servers(),
 		StartConcurrency: c.StartConcurrency, AcquireTimeout: c.AcquireTimeout, Notify: a.notice,
-		Recovered: a.breakers.Recovered,
-		Recall:    a.memory.recall,
-		Keep:      a.memory.keep,
+		Ask: func(server, session string, q upstream.Ask) bool {
+			return a.down.Ask(session, a.rout.AskFor(session, server, q))
+		},
+		Capabilities: func(session string) ([]byte, bool) { return a.down.Declared(session) },
+		Recovered:    a.breakers.Recovered,
+		Recall:       a.memory.recall,
+		Keep:         a.memory.keep,
 	})
 	seal, err := bridge.NewSeal(c.SealKey())
 	if err != nil {

@@ -147,7 +147,17 @@ func (a *App) unavailable() []catalog.Unavailable {
 // notice hands on what an upstream says outside of calls. It runs on the reader of
 // the upstream's connection.
 func (a *App) notice(n upstream.Notice) {
-	if n.Method != "notifications/resources/updated" {
+	switch n.Method {
+	case wire.TaskStatus:
+		if session, params, ok := a.rout.TaskStatus(n); ok {
+			a.down.Tell(session, n.Method, params)
+		}
+		return
+	case "notifications/resources/updated":
+	default:
+		if n.Session != "" { // else it is not clear for whom
+			a.down.Tell(n.Session, n.Method, a.rout.TaskFor(n.Session, n.Server, n.Params))
+		}
 		return
 	}
 	span := wire.Span{Lo: 0, Hi: len(n.Params)}

@@ -3,7 +3,9 @@ package bridge
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -52,7 +54,8 @@ var (
 // A Seal makes states unreadable for clients, and shows whether one is our own. It is
 // safe for concurrent use.
 type Seal struct {
-	aead cipher.AEAD
+	aead  cipher.AEAD
+	names []byte // key of the tags in the names of tasks
 }
 
 // sealVersion is the first byte of a sealed state. It is authenticated, too.
@@ -79,7 +82,9 @@ func NewSeal(key []byte) (*Seal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a seal: %w", err)
 	}
-	return &Seal{aead}, nil
+	names := hmac.New(sha256.New, key)
+	names.Write([]byte("names of tasks"))
+	return &Seal{aead, names.Sum(nil)}, nil
 }
 
 // Seal returns the state as text that needs no escapes in JSON.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcp-aggregator/internal/config"
+	"mcp-aggregator/internal/wire"
 )
 
 // Rules shape a snapshot.
@@ -69,7 +70,9 @@ func Build(listings []*Listing, rules Rules) (*Snapshot, []Problem) {
 
 // introduce makes what clients are told once.
 func (s *Snapshot) introduce() {
-	s.capabilities = capabilities(s.listings, s.rules.Pending)
+	for era := range s.capabilities {
+		s.capabilities[era] = capabilities(s.listings, s.rules.Pending, wire.Era(era) == wire.Modern)
+	}
 	s.instructions = ""
 	if c := s.rules.Catalog; c.Instructions {
 		s.instructions = instructions(s.listings, s.rules.Unavailable, c.InstructionsLimit)

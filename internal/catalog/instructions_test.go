@@ -91,6 +91,7 @@ func TestInstructionsKeepToTheLimit(t *testing.T) {
 }
 
 func TestCapabilities(t *testing.T) {
+	const tasks = `"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
 	const all = `{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true}}`
 	tests := []struct {
 		name    string
@@ -99,7 +100,15 @@ func TestCapabilities(t *testing.T) {
 		want    string
 	}{
 		{"nothing", false, nil, `{}`},
-		{"not all have connected yet", true, nil, all},
+		{"not all have connected yet", true, nil, strings.Replace(all, `"tools"`, tasks+`,"tools"`, 1)},
+		{"tasks", false, []catalog.Input{
+			{Capabilities: []byte(`{"tasks":{"list":{}}}`)},
+			{Capabilities: []byte(`{"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}`)},
+		}, "{" + tasks + "}"},
+		{"tasks of tools that cannot be made", false, []catalog.Input{{Capabilities: []byte(`{"tasks":{"list":{},"cancel":{},"requests":{"x/y":{}}}}`)}}, `{}`},
+		{"tasks of a modern server", false, []catalog.Input{
+			{Modern: true, Capabilities: []byte(`{"tasks":{"list":{},"requests":{"tools":{"call":{}}}},"extensions":{"io.modelcontextprotocol/tasks":{}}}`)},
+		}, `{}`},
 		{"declared", false, []catalog.Input{{Capabilities: []byte(`{"tools":{},"logging":null,"completions":false}`)}}, `{"tools":{"listChanged":true}}`},
 		{"seen", false, []catalog.Input{{Templates: named(t, resourceTemplate, "a:{b}")}}, `{"resources":{"listChanged":true}}`},
 		{"together", false, []catalog.Input{

@@ -33,7 +33,7 @@ func (k *Kept) Input(server *config.Server, limits config.Limits) Input {
 		Server: server, Limits: limits,
 		Tools: intact(k.Tools), Prompts: intact(k.Prompts), Resources: intact(k.Resources), Templates: intact(k.Templates),
 		Capabilities: intactObject(k.Capabilities), ServerInfo: intactObject(k.ServerInfo),
-		Instructions: k.Instructions, Public: k.Public, Stale: true,
+		Instructions: k.Instructions, Modern: k.Version == wire.V20260728, Public: k.Public, Stale: true,
 	}
 }
 

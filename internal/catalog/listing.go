@@ -26,6 +26,7 @@ type Input struct {
 	ServerInfo   []byte // raw JSON object; may be nil
 	Instructions string
 
+	Modern bool // the server speaks revision 2026-07-28
 	Public bool // the server allows its lists to be cached for everybody
 	Stale  bool // the lists are the last known ones of a server that is not connected
 }
@@ -58,6 +59,7 @@ type Listing struct {
 	Capabilities []byte
 	ServerInfo   []byte
 	Instructions string // "" if the configuration does not want them
+	Modern       bool
 	Public       bool
 	Stale        bool
 
@@ -115,7 +117,7 @@ func NewListing(in Input) *Listing {
 	l := &Listing{
 		Server: in.Server.Name, Prefix: prefixOf(in.Server),
 		Capabilities: in.Capabilities, ServerInfo: in.ServerInfo,
-		Public: in.Public, Stale: in.Stale,
+		Modern: in.Modern, Public: in.Public, Stale: in.Stale,
 	}
 	l.checked = l
 	if in.Server.Instructions {

@@ -30,7 +30,7 @@ type Snapshot struct {
 	matchers []matcher
 
 	instructions string
-	capabilities []byte
+	capabilities [2][]byte // by era
 	public       bool
 
 	rules    Rules     // it was made by
@@ -111,8 +111,11 @@ func (s *Snapshot) PageModern(k Kind, cursor string) (wire.Value, error) {
 func (s *Snapshot) Instructions() string { return s.instructions }
 
 // Capabilities returns what the servers can do together, as the JSON object that
-// initialize and server/discover answer with.
-func (s *Snapshot) Capabilities() []byte { return s.capabilities }
+// initialize answers with.
+func (s *Snapshot) Capabilities() []byte { return s.capabilities[wire.Legacy] }
+
+// ModernCapabilities is Capabilities for server/discover.
+func (s *Snapshot) ModernCapabilities() []byte { return s.capabilities[wire.Modern] }
 
 // Public reports whether the lists may be cached for everybody.
 func (s *Snapshot) Public() bool { return s.public }

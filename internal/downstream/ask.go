@@ -17,9 +17,11 @@ const maxQuestions = 64
 // A question is a request of an upstream to a legacy client, from the moment it is on
 // its way until it is answered or nobody wants the answer any more.
 type question struct {
-	of     *request // the call that caused it
+	of     *request // the call that caused it, nil if there is none
 	cancel context.CancelCauseFunc
 	answer chan answer // buffer 1: there is one answer at most
+
+	progress func(params []byte) // takes progress of the client; nil: the upstream wants none
 }
 
 // An answer is what a client says to a question: exactly one is set.
@@ -36,22 +38,30 @@ var (
 )
 
 // ask puts a request of an upstream to the client whose call caused it, on the stream
-// of that call, and waits for the answer: as long as ctx, the call, the session and the
-// stream last. A client that is no longer asked is told so.
-func (q *request) ask(ctx context.Context, method string, params []byte) ([]byte, *wire.RPCError) {
-	sess := q.session
+// of that call.
+func (q *request) ask(ctx context.Context, method string, params []byte, progress func([]byte)) ([]byte, *wire.RPCError) {
+	return q.session.ask(ctx, &question{of: q, progress: progress}, q.to.stream, method, params)
+}
+
+// ask puts a request of an upstream to the client and waits for the answer: as long as
+// ctx, the call, the session and the stream last. A client that is no longer asked is
+// told so.
+func (sess *Session) ask(ctx context.Context, a *question, stream func() *outbox, method string, params []byte) ([]byte, *wire.RPCError) {
 	if len(params) > sess.maxQuestion {
 		return nil, unasked(fault.Of(fault.Rejected, "", "a request to the client exceeds limits.answer"))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := &question{of: q, cancel: cancel, answer: make(chan answer, 1)}
+	a.cancel, a.answer = cancel, make(chan answer, 1)
 	id, err := sess.pose(a)
 	if err != nil {
 		return nil, unasked(err)
 	}
 	defer sess.settle(id, a)
-	out, err := q.put(ctx, appendQuestion(nil, id, method, params))
+	if a.progress != nil {
+		params = withToken(params, appendQuestionID(nil, id))
+	}
+	out, err := sess.put(ctx, stream, appendQuestion(nil, id, method, params))
 	if err != nil {
 		return nil, unasked(err)
 	}
@@ -67,14 +77,14 @@ func (q *request) ask(ctx context.Context, method string, params []byte) ([]byte
 	}
 }
 
-// put puts a message on the stream of the call behind whatever is queued there. It must
-// not be lost, so it waits for room, but not for longer than a client may take to read.
-func (q *request) put(ctx context.Context, msg []byte) (*outbox, *fault.Error) {
-	out := q.to.stream()
+// put puts a message on a stream behind whatever is queued there. It must not be lost, so
+// it waits for room, but not for longer than a client may take to read.
+func (sess *Session) put(ctx context.Context, stream func() *outbox, msg []byte) (*outbox, *fault.Error) {
+	out := stream()
 	if out == nil {
 		return nil, errAnswered
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, q.session.patience, errNotRead)
+	ctx, cancel := context.WithTimeoutCause(ctx, sess.patience, errNotRead)
 	defer cancel()
 	switch err := out.put(ctx, msg); {
 	case err == nil:
@@ -151,7 +161,7 @@ func (sess *Session) pose(a *question) (int64, *fault.Error) {
 	switch {
 	case k.shut != nil:
 		return 0, k.shut
-	case a.of.answered:
+	case a.of != nil && a.of.answered:
 		return 0, errAnswered
 	case len(k.open) >= maxQuestions:
 		return 0, errQuestions
@@ -161,7 +171,9 @@ func (sess *Session) pose(a *question) (int64, *fault.Error) {
 	}
 	k.last++
 	k.open[k.last] = a
-	a.of.asking.Add(1)
+	if a.of != nil {
+		a.of.asking.Add(1)
+	}
 	return k.last, nil
 }
 
@@ -170,7 +182,9 @@ func (sess *Session) settle(id int64, a *question) {
 	sess.mu.Lock()
 	delete(sess.questions.open, id)
 	sess.mu.Unlock()
-	a.of.asking.Done()
+	if a.of != nil {
+		a.of.asking.Done()
+	}
 }
 
 // conclude lets upstreams ask nothing more in the name of a call that is about to be

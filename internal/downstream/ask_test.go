@@ -92,7 +92,7 @@ func openAble(t testing.TB, url string) string {
 
 // askingOnce is a router whose calls put one question and reply with what came of it.
 func askingOnce(ctx context.Context, c *router.Call) router.Reply {
-	got, err := c.Ask(ctx, "elicitation/create", []byte(`{"n":1.0, "é":"😀"}`))
+	got, err := c.Ask(ctx, "elicitation/create", []byte(`{"n":1.0, "é":"😀"}`), nil)
 	if err != nil {
 		return router.Reply{Err: err}
 	}
@@ -143,7 +143,7 @@ func TestQuestionsAreAnsweredInAnyOrder(t *testing.T) {
 		got := make([]string, 10)
 		for i := range got {
 			all.Go(func() {
-				result, err := c.Ask(ctx, "roots/list", fmt.Appendf(nil, `{"i":%d}`, i))
+				result, err := c.Ask(ctx, "roots/list", fmt.Appendf(nil, `{"i":%d}`, i), nil)
 				got[i] = fmt.Sprint(string(result), err)
 			})
 		}
@@ -183,7 +183,7 @@ func TestQuestionsEnd(t *testing.T) {
 			case <-ctx.Done():
 			}
 		}()
-		_, err := c.Ask(ctx, "sampling/createMessage", nil)
+		_, err := c.Ask(ctx, "sampling/createMessage", nil, nil)
 		ended <- err.Message
 		return router.Reply{Err: err}
 	}
@@ -243,30 +243,23 @@ func TestQuestionsEnd(t *testing.T) {
 // A reply ends the questions of its call: they are withdrawn before it, and nothing of
 // the call comes behind it.
 func TestNothingIsAskedBehindTheReply(t *testing.T) {
-	late := make(chan string, 2)
+	late, shown := make(chan string, 2), make(chan struct{})
 	carry := func(ctx context.Context, c *router.Call) router.Reply {
-		asked := make(chan struct{})
 		ask := c.Ask
 		go func() {
-			close(asked)
-			_, err := ask(context.Background(), "roots/list", nil)
+			_, err := ask(context.Background(), "roots/list", nil, nil)
 			late <- err.Message
-			_, err = ask(context.Background(), "roots/list", nil)
+			_, err = ask(context.Background(), "roots/list", nil, nil)
 			late <- err.Message
 		}()
-		<-asked
-		time.Sleep(20 * time.Millisecond) // likely on its way; both are fine
+		<-shown
 		return router.Reply{Result: wire.Value{Raw: []byte(`{}`)}}
 	}
 	throughEachLine(t, carry, func(t *testing.T, _ *bare, call func(id string) talk) {
 		c := call("7")
-		var heard []string
-		for {
-			msg := c.hear()
-			heard = append(heard, msg)
-			if strings.Contains(msg, `"result"`) {
-				break
-			}
+		heard := []string{c.hear()}
+		for shown <- struct{}{}; !strings.Contains(heard[len(heard)-1], `"result"`); {
+			heard = append(heard, c.hear())
 		}
 		if len(heard) != 3 || !strings.Contains(heard[1], "notifications/cancelled") {
 			t.Errorf("heard %q", heard)
@@ -306,14 +299,14 @@ func TestOnlyTheSessionOfTheCallAnswers(t *testing.T) {
 
 func TestQuestionsAreBounded(t *testing.T) {
 	carry := func(ctx context.Context, c *router.Call) router.Reply {
-		if _, err := c.Ask(ctx, "roots/list", []byte(`{"x":"`+strings.Repeat("x", 5000)+`"}`)); err == nil || !strings.Contains(err.Message, "limits.answer") {
+		if _, err := c.Ask(ctx, "roots/list", []byte(`{"x":"`+strings.Repeat("x", 5000)+`"}`), nil); err == nil || !strings.Contains(err.Message, "limits.answer") {
 			t.Errorf("too large a question: %v", err)
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		var all sync.WaitGroup
 		refused := make(chan string, 2*downstream.MaxQuestions)
 		for range downstream.MaxQuestions + 5 {
-			all.Go(func() { _, err := c.Ask(ctx, "roots/list", nil); refused <- err.Message })
+			all.Go(func() { _, err := c.Ask(ctx, "roots/list", nil, nil); refused <- err.Message })
 		}
 		for range 5 {
 			if why := <-refused; why != "the client has 64 requests to answer" {
@@ -349,7 +342,7 @@ func TestQuestionsWaitForSlowReaders(t *testing.T) {
 		failed := make(chan string, 1)
 		b.Carry(func(ctx context.Context, c *router.Call) router.Reply {
 			for range 5 {
-				if _, err := c.Ask(ctx, "roots/list", []byte(`{"x":"`+strings.Repeat("x", 4<<10)+`"}`)); err != nil {
+				if _, err := c.Ask(ctx, "roots/list", []byte(`{"x":"`+strings.Repeat("x", 4<<10)+`"}`), nil); err != nil {
 					failed <- err.Message
 					return router.Reply{Err: err}
 				}

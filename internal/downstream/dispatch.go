@@ -71,6 +71,8 @@ func (s *Server) dispatch(ctx context.Context, q *request) (reply router.Reply) 
 		return s.list(ctx, q, catalog.Resources)
 	case m == "resources/templates/list":
 		return s.list(ctx, q, catalog.Templates)
+	case m == "tasks/get", m == "tasks/cancel", (m == "tasks/result" || m == "tasks/list") && legacy, m == "tasks/update" && !legacy:
+		return s.task(ctx, q)
 	case m == "initialize" && legacy:
 		return s.initialize(ctx, q)
 	case m == "ping" && legacy:
@@ -92,7 +94,10 @@ func (s *Server) dispatch(ctx context.Context, q *request) (reply router.Reply) 
 func empty() router.Reply { return router.Reply{Result: wire.Value{Raw: []byte(`{}`)}} }
 
 // call carries a request to the upstream it concerns.
-func (s *Server) call(ctx context.Context, q *request) router.Reply {
+func (s *Server) call(ctx context.Context, q *request) router.Reply { return s.callBy(ctx, q, s.carry) }
+
+// callBy is call with another way to the upstream.
+func (s *Server) callBy(ctx context.Context, q *request, carry carrier) router.Reply {
 	c := &q.call
 	*c = router.Call{
 		Gen:       s.router.Generation(),
@@ -113,16 +118,16 @@ func (s *Server) call(ctx context.Context, q *request) router.Reply {
 		if q.level != "" {
 			s.wantLevel(q.level)
 		}
-		return s.carry(ctx, c)
+		return carry(ctx, c)
 	}
 	able := false
 	c.Revision = q.session.agreed()
 	if c.Caps, able, c.LogLevel = q.session.terms(); !able {
-		return s.carry(ctx, c)
+		return carry(ctx, c)
 	}
 	c.Ask = q.ask
 	defer q.session.conclude(q)
-	return s.carry(ctx, c)
+	return carry(ctx, c)
 }
 
 // relay passes on what an upstream says during the call.
@@ -141,5 +146,9 @@ func (s *Server) notification(sess *Session, m *wire.Message) {
 		sess.cancel(&m.Body)
 	case "notifications/initialized":
 		sess.start()
+	case "notifications/progress":
+		sess.progress(&m.Body)
+	case "notifications/roots/list_changed":
+		s.rootsChanged(sess)
 	}
 }

@@ -1,14 +1,13 @@
 package downstream
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
 	"mcp-aggregator/internal/config"
+	"mcp-aggregator/internal/local"
 	"mcp-aggregator/internal/wire"
 )
 
@@ -25,23 +24,23 @@ type refusal struct {
 // of the page, and when a page's name has been made to point here (DNS rebinding),
 // that name as the Host (specification 2025-11-25, transports: Security Warning).
 type guard struct {
-	hosts      []string // allowed besides loopback, lower case, with or without port
-	own        string   // the host of the configured address
+	hosts      local.Hosts
+	anyAddr    bool     // the configured address names no host
 	origins    []string // allowed besides loopback, lower case
 	anyOrigin  bool
 	maxHeaders int
 }
 
 func newGuard(c *config.Config) guard {
-	g := guard{maxHeaders: c.Limits.HeaderCount}
-	for _, h := range c.HTTP.AllowedHosts {
-		g.hosts = append(g.hosts, strings.ToLower(h))
+	g := guard{
+		hosts:      local.NewHosts(c.HTTP.Addr, c.HTTP.AllowedHosts),
+		anyAddr:    local.Name(c.HTTP.Addr) == "",
+		maxHeaders: c.Limits.HeaderCount,
 	}
 	for _, o := range c.HTTP.AllowedOrigins {
 		g.anyOrigin = g.anyOrigin || o == "*"
 		g.origins = append(g.origins, strings.ToLower(strings.TrimSuffix(o, "/")))
 	}
-	g.own = hostname(c.HTTP.Addr)
 	return g
 }
 
@@ -62,23 +61,10 @@ func (g *guard) check(r *http.Request) *refusal {
 	return nil
 }
 
-// hostAllowed checks the Host where it matters: on connections to a loopback
-// address, and wherever the configuration names hosts.
+// hostAllowed checks the Host. A request that names none comes from no page (HTTP/1.0
+// has none), and is served where our address names none either.
 func (g *guard) hostAllowed(r *http.Request) bool {
-	if isLoopback(r.Host) {
-		return true
-	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	if len(g.hosts) == 0 && (local == nil || !local.IP.IsLoopback()) {
-		return true
-	}
-	name := hostname(r.Host)
-	return g.named(r.Host) || name == g.own || local != nil && name == local.IP.String()
-}
-
-// named reports whether the configuration allows a host by name.
-func (g *guard) named(host string) bool {
-	return slices.Contains(g.hosts, strings.ToLower(host)) || slices.Contains(g.hosts, hostname(host))
+	return g.hosts.Serve(r) || g.anyAddr && local.Name(r.Host) == ""
 }
 
 // originAllowed lets through requests of no page at all, of pages that the
@@ -101,24 +87,5 @@ func (g *guard) originAllowed(r *http.Request) bool {
 	if err != nil || u.Host == "" {
 		return false
 	}
-	return isLoopback(u.Host) && isLoopback(r.Host) || strings.EqualFold(u.Host, r.Host) && g.named(r.Host)
-}
-
-// hostname returns a host without its port, in lower case and without brackets.
-func hostname(host string) string {
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 {
-		host = host[:i]
-	}
-	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-}
-
-// isLoopback reports whether a host, with or without port, is this machine by name
-// or address.
-func isLoopback(host string) bool {
-	name := hostname(host)
-	if name == "localhost" || name == "127.0.0.1" {
-		return true
-	}
-	ip, err := netip.ParseAddr(name)
-	return err == nil && ip.IsLoopback()
+	return local.Loopback(u.Host) && local.Loopback(r.Host) || strings.EqualFold(u.Host, r.Host) && g.hosts.Allow(r.Host)
 }

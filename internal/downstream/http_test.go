@@ -169,7 +169,7 @@ func TestModernRequestsAreValidated(t *testing.T) {
 		{"logging/setLevel is gone", modernHeaders("logging/setLevel"), body("logging/setLevel", meta), 404, `-32601`},
 		{"resources/subscribe is gone", modernHeaders("resources/subscribe"), body("resources/subscribe", meta), 404, `-32601`},
 		{"unknown method", modernHeaders("no/such"), body("no/such", meta), 404, `"id":3,"error":{"code":-32601`},
-		{"a list of what nobody offers", modernHeaders("prompts/list"), body("prompts/list", meta), 404, `-32601`},
+		{"a list of what nobody offers", modernHeaders("prompts/list"), body("prompts/list", meta), 200, `{"resultType":"complete","ttlMs":0,"cacheScope":"private","prompts":[]`},
 		{"a bad cursor", list, body("tools/list", `"cursor":"nonsense",`+meta), 400, `-32602`},
 		{"a cursor that is no string", list, body("tools/list", `"cursor":5,`+meta), 400, `-32602`},
 		{"a response", list, `{"jsonrpc":"2.0","id":3,"result":{}}`, 400, `-32600`},

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcp-aggregator/internal/bridge"
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/fault"
 	"mcp-aggregator/internal/router"
@@ -90,6 +91,10 @@ func (sub *subscription) read(q *request, snapshot *catalog.Snapshot) ([]string,
 		default:
 			return nil, invalidParams("invalid params: " + l.filter + " must be a boolean")
 		}
+	}
+	// No news of tasks is promised: clients poll (ext-tasks: Task Status Notifications).
+	if wire.Field(raw, at, "taskIds").OK() && !bridge.KnowsTasks(q.caps) {
+		return nil, bridge.NoTasks()
 	}
 	var uris []string
 	for e := range wire.Elements(raw, wire.Field(raw, at, "resourceSubscriptions")) {

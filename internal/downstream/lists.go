@@ -13,7 +13,9 @@ import (
 )
 
 // list answers with a page of the catalogue. The first lists wait a little for
-// servers that are still starting.
+// servers that are still starting. A list that no server has declared is empty in both
+// eras and no error: servers come and go, clients ask without having looked at what we
+// declare, and some give up over an error that an empty list would have spared them.
 func (s *Server) list(ctx context.Context, q *request, kind catalog.Kind) router.Reply {
 	s.router.Ready(ctx)
 	if ctx.Err() != nil {
@@ -29,10 +31,7 @@ func (s *Server) list(ctx context.Context, q *request, kind catalog.Kind) router
 	switch {
 	case allFailed(gen):
 		return router.Reply{Err: noServer()}
-	case q.era == wire.Modern && !declared(snapshot, kind) && !s.promised.Load():
-		return router.Reply{Err: methodNotFound(q.msg.Method)}
 	case q.era == wire.Modern:
-		// What was declared while servers started and never came is an empty list.
 		page = snapshot.PageModern
 	case q.session != nil && cursor == "":
 		// Legacy clients learned of capabilities once, long ago perhaps: those that

@@ -53,15 +53,12 @@ func (s *Server) discover(ctx context.Context, q *request) router.Reply {
 	if ctx.Err() != nil {
 		return failed(ctx)
 	}
-	if !s.router.IsReady() {
-		s.promised.Store(true)
-	}
 	scope := "private"
 	if s.router.Generation().Catalog.Public() {
 		scope = "public"
 	}
 	b := append([]byte(`{"resultType":"complete","supportedVersions":`), supportedVersions...)
-	b = append(append(b, `,"capabilities":`...), s.capabilities()...)
+	b = append(append(b, `,"capabilities":`...), s.router.Generation().Catalog.ModernCapabilities()...)
 	b = s.appendInstructions(b)
 	b = append(b, `,"ttlMs":0,"cacheScope":"`+scope+`","_meta":{"`+wire.MetaServerInfo+`":`...)
 	b = append(append(b, s.identity.Info()...), `}}`...)

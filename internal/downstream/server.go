@@ -38,7 +38,6 @@ type Server struct {
 	busy     busy
 	levels   levelsHeard
 	dropped  atomic.Int64 // messages that found a full queue
-	promised atomic.Bool  // a modern client was told of capabilities that servers may bring
 
 	closing   chan struct{} // closed when Close begins: streams end in order
 	closeOnce sync.Once

@@ -9,16 +9,17 @@ import (
 	"mcp-aggregator/internal/fault"
 )
 
-// sessions are the legacy sessions over HTTP by their ids.
+// sessions are the legacy sessions by their ids.
 type sessions struct {
 	max int
 
-	mu   sync.RWMutex
-	byID map[string]*Session
+	mu    sync.RWMutex
+	byID  map[string]*Session // over HTTP
+	stdio map[string]*Session // which no id in a request can name
 }
 
 func newSessions(limit int) sessions {
-	return sessions{max: limit, byID: map[string]*Session{}}
+	return sessions{max: limit, byID: map[string]*Session{}, stdio: map[string]*Session{}}
 }
 
 // newSessionID returns an id of 130 random bits.
@@ -41,10 +42,28 @@ func (t *sessions) find(id string) *Session {
 	return t.byID[id]
 }
 
+// addStdio makes the session of a pair of streams known to of.
+func (t *sessions) addStdio(sess *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stdio[sess.id] = sess
+}
+
+// of finds a session for those who have its id from us.
+func (t *sessions) of(id string) *Session {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if sess := t.byID[id]; sess != nil {
+		return sess
+	}
+	return t.stdio[id]
+}
+
 func (t *sessions) remove(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byID, id)
+	delete(t.stdio, id)
 }
 
 func (t *sessions) all() []*Session {

@@ -36,6 +36,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	l := s.newLine(ctx, newSessionID(), principalOf(ctx), box)
 	l.modern = true
 	s.audience.join(l.session)
+	s.sessions.addStdio(l.session)
 	defer s.endSession(l.session, errHungUp)
 
 	written, read, finished := make(chan error, 1), make(chan error, 1), make(chan struct{})

@@ -62,7 +62,7 @@ type Request struct {
 	Params json.RawMessage // nil if absent
 	Result json.RawMessage // of a response
 	Error  json.RawMessage // of a response
-	Name   string          // params.name or params.uri
+	Name   string          // params.name, params.uri or params.taskId
 	Cursor string          // params.cursor
 	Token  json.RawMessage // params._meta.progressToken
 	Era    Era             // Modern if the metadata names a protocol version
@@ -84,11 +84,12 @@ func ParseRequest(raw []byte) (*Request, error) {
 	}
 	var params struct {
 		Name, URI, Cursor string
+		TaskID            string
 		Meta              map[string]json.RawMessage `json:"_meta"`
 	}
 	// Parameters of the wrong shape are the business of whoever answers.
 	if json.Unmarshal(r.Params, &params) == nil {
-		r.Name, r.Cursor, r.Token = params.Name+params.URI, params.Cursor, params.Meta["progressToken"]
+		r.Name, r.Cursor, r.Token = params.Name+params.URI+params.TaskID, params.Cursor, params.Meta["progressToken"]
 		if params.Meta[metaVersion] != nil {
 			r.Era = Modern
 		}

@@ -93,7 +93,7 @@ func (r *Raw) admit(w http.ResponseWriter, q *Request) bool {
 func headerProblem(q *Request, header http.Header) string {
 	var version string
 	_ = json.Unmarshal(Field(Field(q.Params, "_meta"), metaVersion), &version)
-	named := q.Method == "tools/call" || q.Method == "prompts/get" || q.Method == "resources/read"
+	named := q.Method == "tools/call" || q.Method == "prompts/get" || q.Method == "resources/read" || strings.HasPrefix(q.Method, "tasks/")
 	switch name, err := decodeHeader(header.Get("Mcp-Name")); {
 	case header.Get("Mcp-Protocol-Version") != version:
 		return fmt.Sprintf("MCP-Protocol-Version %q, body says %q", header.Get("Mcp-Protocol-Version"), version)
@@ -231,9 +231,11 @@ func (r *Raw) endSession(id string) {
 }
 
 func (r *Raw) getStream(w http.ResponseWriter, req *http.Request) {
-	out := startEvents(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := &events{w: w}
 	defer out.end()
-	defer r.open(&stream{send: out.send})()
+	defer r.open(&stream{send: out.send})() // before the client can know of it
+	out.flush()
 	<-req.Context().Done()
 }
 
@@ -249,6 +251,12 @@ func startEvents(w http.ResponseWriter) *events {
 	w.Header().Set("Content-Type", "text/event-stream")
 	_ = http.NewResponseController(w).Flush()
 	return &events{w: w}
+}
+
+func (e *events) flush() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_ = http.NewResponseController(e.w).Flush()
 }
 
 func (e *events) send(msg []byte) error {

@@ -18,8 +18,12 @@ func (r *Router) acquire(next Handler) Handler {
 			reply, err = next(ctx, c)
 			return err
 		}
-		if c.asks != nil {
-			err = r.upstreams.UseAsking(ctx, c.Server, c.Session, attempt)
+		asking := c.asks != nil
+		if c.task != nil {
+			asking = c.task.Alone // where the task lives, whatever else this server is used for
+		}
+		if asking {
+			err = r.upstreams.UseAsking(ctx, c.Server, c.Session, c.Principal, attempt)
 		} else {
 			err = r.upstreams.Use(ctx, c.Server, c.Session, attempt)
 		}

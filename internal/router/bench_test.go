@@ -34,7 +34,7 @@ func benchmarkChain(b *testing.B, caps string, modern bool) {
 		call.Era, meta = wire.Modern, `"_meta":{"io.modelcontextprotocol/clientCapabilities":`+caps+`},`
 	case caps != "":
 		call.Caps = []byte(caps)
-		call.Ask = func(context.Context, string, []byte) ([]byte, *wire.RPCError) { return nil, nil }
+		call.Ask = func(context.Context, string, []byte, func([]byte)) ([]byte, *wire.RPCError) { return nil, nil }
 	}
 	m := mustScan(b, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+meta+`"name":"demo__add","arguments":{"a":1,"b":2}}}`)
 	ctx, cancel := context.WithCancelCause(b.Context())

@@ -60,10 +60,11 @@ type Call struct {
 
 	// Ask sends a request of an upstream to the client whose call this is, and waits for
 	// the answer; when ctx ends, the client is told so. The result is the caller's to
-	// keep. It may be called from any goroutine as long as the call is not answered, by
+	// keep. Progress receives the params of the client's progress notifications before
+	// that, in order; nil: nobody wants them. It may be called from any goroutine as long as the call is not answered, by
 	// several at a time. nil: the client takes no requests (a modern one, or one that
 	// has no stream for them).
-	Ask func(ctx context.Context, method string, params []byte) (result []byte, err *wire.RPCError)
+	Ask func(ctx context.Context, method string, params []byte, progress func(params []byte)) (result []byte, err *wire.RPCError)
 
 	// Cancel ends the context of the call with a cause; nil if the caller has no such
 	// context. With it a deadline costs a timer and not a context of its own.
@@ -88,6 +89,7 @@ type Call struct {
 	standsIn bool                 // for another tool, as its fallback, or goes to it and no other
 	goesOn   bool                 // with answers of the client: the call itself has been let through before
 	answers  bool                 // with answers of the client, too, but let through like any other
+	creates  bool                 // a task in place of a result is wanted, in the way of legacy clients
 	asked    *asked               // what the client has called; of modern clients only
 	asks     func(upstream.Ask)   // takes what a legacy server asks the client; nil: it cannot be asked
 	clock    *clock               // stands still while the client is asked; nil: it is not
@@ -142,6 +144,7 @@ type target struct {
 	Entry  *catalog.Entry
 	Name   string      // the upstream's own name or URI
 	edits  []wire.Edit // put Name in the place of what the client wrote
+	task   *taskCall   // which task the call is about; nil: none
 }
 
 // A Reply answers a call: exactly one of Result and Err is set.

@@ -55,8 +55,8 @@ func (c *Call) timed(ctx context.Context, cancel context.CancelCauseFunc, next H
 // patience returns the limits of the call: of its whole time and of its silence. 0 is
 // no limit.
 func (c *Call) patience() (whole, silence time.Duration) {
-	if c.server == nil {
-		return 0, 0
+	if c.server == nil || c.Method == "tasks/result" {
+		return 0, 0 // it waits for the end of the task, which has a time of its own
 	}
 	whole, silence = c.server.CallTimeout, c.server.CallIdleTimeout
 	if o := c.override; o != nil {

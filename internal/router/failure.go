@@ -20,7 +20,7 @@ func (r *Router) failure(c *Call, err error) Reply {
 	if !errors.As(err, &f) {
 		f = &fault.Error{Kind: fault.KindOf(err), Reason: "the call failed", Err: err}
 	}
-	if c.Method == "tools/call" && f.Kind != fault.Cancelled && f.Kind != fault.NotFound {
+	if c.Method == "tools/call" && !wantsTask(c) && f.Kind != fault.Cancelled && f.Kind != fault.NotFound {
 		return Reply{Result: wire.Value{Raw: toolError(c.Era, f)}, ToolError: true}
 	}
 	return Reply{Err: &wire.RPCError{Code: f.Kind.Rule().RPC, Message: f.Sentence(), Data: f.Describe()}}

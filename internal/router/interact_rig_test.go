@@ -190,7 +190,7 @@ func (p *person) request(ctx context.Context, method, params string) router.Repl
 	c := &router.Call{Gen: p.r.Generation(), Method: m.Method, Params: &m.Body, Era: p.era, Caps: []byte(p.caps), Principal: p.name, Events: p.events, LogLevel: "info"}
 	if p.era == wire.Legacy {
 		c.Session = "session " + p.name
-		c.Ask = func(ctx context.Context, method string, params []byte) ([]byte, *wire.RPCError) {
+		c.Ask = func(ctx context.Context, method string, params []byte, _ func([]byte)) ([]byte, *wire.RPCError) {
 			p.note(method, string(params))
 			result, rpc := p.answer(method, string(params))
 			if result == "never" {

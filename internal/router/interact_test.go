@@ -82,14 +82,14 @@ func TestClientsThatLackACapabilityAreNotAsked(t *testing.T) {
 		want           string
 	}{
 		{"legacy and legacy", wire.Legacy, wire.Legacy, `{"roots":{}}`, "tools/call", callAsk, `has not declared the capability elicitation.form`},
-		{"legacy with nothing and legacy", wire.Legacy, wire.Legacy, `{}`, "tools/call", callAsk, `error -32601`},
+		{"legacy with nothing and legacy", wire.Legacy, wire.Legacy, `{}`, "tools/call", callAsk, `error -32600`},
 		{"legacy and modern", wire.Legacy, wire.Modern, `{"roots":{}}`, "tools/call", callAsk, `"isError":true`},
 		{"legacy and modern, text", wire.Legacy, wire.Modern, `{"roots":{}}`, "tools/call", callAsk, `it needs a client with the capability elicitation.form, and this one has not declared it`},
 		{"legacy with nothing and modern", wire.Legacy, wire.Modern, `{}`, "tools/call", callAsk, `it needs a client with the capability elicitation.form`},
 		{"legacy and modern, a prompt", wire.Legacy, wire.Modern, `{"roots":{}}`, "prompts/get", `{"name":"up__ask"}`, error32021},
 		{"legacy and modern, a resource", wire.Legacy, wire.Modern, `{}`, "resources/read", `{"uri":"ask://x"}`, error32021},
 		{"modern and legacy", wire.Modern, wire.Legacy, `{"roots":{}}`, "tools/call", callAsk, `has not declared the capability elicitation.form`},
-		{"modern with nothing and legacy", wire.Modern, wire.Legacy, `{}`, "tools/call", callAsk, `error -32601`},
+		{"modern with nothing and legacy", wire.Modern, wire.Legacy, `{}`, "tools/call", callAsk, `error -32600`},
 		{"modern and modern", wire.Modern, wire.Modern, `{"elicitation":{"url":{}}}`, "tools/call", callAsk, error32021},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -55,6 +55,8 @@ func (r *Router) queue(next Handler) Handler {
 
 func (c *Call) queueName() string {
 	switch {
+	case c.task != nil:
+		return "" // it starts no work, and tasks/result may wait for hours
 	case c.override != nil && c.override.Queue != "":
 		return c.override.Queue
 	case c.server != nil:

@@ -190,6 +190,9 @@ func (p *parked) note(a upstream.Ask) *wire.RPCError {
 	default:
 		return &wire.RPCError{Code: wire.CodeMethodNotFound, Message: "The client of this call speaks revision " + wire.V20260728 + " and cannot be sent this request"}
 	}
+	if _, ours := p.r.related(p.call, a.Params); !ours {
+		return foreignTask()
+	}
 	params := bridge.AskParams(wire.Modern, wire.Legacy, a.Method, a.Params)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -330,7 +333,7 @@ func (p *parked) relay(progress func(), mute bool) func(upstream.Event) {
 		case v == nil:
 			p.r.lot.dropped.Add(1)
 			return
-		case v.events == nil, ev.ID != nil, ev.Method == elicitationComplete:
+		case v.events == nil, ev.ID != nil, ev.Method == elicitationComplete, p.r.hidden(p.call, &ev):
 			return
 		case ev.Method == "notifications/progress":
 			if v.token == nil || mute {

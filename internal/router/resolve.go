@@ -19,6 +19,12 @@ func (r *Router) lookup(c *Call) (target, error) {
 		return r.lookupRead(c)
 	case "completion/complete":
 		return lookupReference(c)
+	case "tasks/get", "tasks/result", "tasks/cancel", "tasks/update":
+		return r.lookupTask(c)
+	case "tasks/list":
+		if c.Server != "" {
+			return c.target, nil // one server's part, see ListTasks
+		}
 	}
 	return target{}, &wire.RPCError{Code: wire.CodeMethodNotFound, Message: "Method not found: " + short(c.Method)}
 }
@@ -26,10 +32,14 @@ func (r *Router) lookup(c *Call) (target, error) {
 // routing lists, per method, the members of params that decide where a call goes
 // or what runs there: none of them may be ambiguous.
 var routing = map[string][]string{
-	"tools/call":          {"name", "arguments", "_meta"},
+	"tools/call":          {"name", "arguments", "_meta", "task"},
 	"prompts/get":         {"name", "arguments", "_meta"},
 	"resources/read":      {"uri", "_meta"},
 	"completion/complete": {"ref", "_meta"},
+	"tasks/get":           {"taskId", "_meta"},
+	"tasks/result":        {"taskId", "_meta"},
+	"tasks/cancel":        {"taskId", "_meta"},
+	"tasks/update":        {"taskId", "inputResponses", "_meta"},
 }
 
 func lookupName(c *Call, what string, find func(string) (*catalog.Entry, bool)) (target, error) {

@@ -39,6 +39,7 @@ type Router struct {
 	subs   subscriptions
 	levels levels
 	lot    lot
+	tasks  tasks
 }
 
 // Options are the parts a Router joins.
@@ -139,7 +140,14 @@ func (r *Router) Ready(ctx context.Context) {
 }
 
 // EndSession ends what upstreams hold for a session of a client alone. It does not wait.
-func (r *Router) EndSession(session string) { r.upstreams.EndSession(session) }
+func (r *Router) EndSession(session string) {
+	r.tasks.forget("s" + session)
+	r.upstreams.EndSession(session)
+}
+
+// RootsChanged tells upstreams that the roots of a session's client have changed, as far
+// as they serve that session alone. It does not wait.
+func (r *Router) RootsChanged(session string) { r.upstreams.RootsChanged(session) }
 
 // IsReady reports whether Ready would return at once.
 func (r *Router) IsReady() bool {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,7 +15,6 @@ import (
 	"mcp-aggregator/internal/builtin"
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
-	"mcp-aggregator/internal/mcptest"
 	"mcp-aggregator/internal/router"
 	"mcp-aggregator/internal/upstream"
 	"mcp-aggregator/internal/wire"
@@ -176,52 +173,45 @@ func TestProgressComesBackUnderTheClientsToken(t *testing.T) {
 	}
 }
 
-// slowServer is an HTTP server whose handshake takes a while.
-func slowServer(t *testing.T, delay time.Duration) *config.Server {
-	t.Helper()
-	raw := &mcptest.Raw{Tools: []string{`{"name":"echo","inputSchema":{"type":"object"}}`},
-		Results: map[string]string{"tools/call echo": `{"content":[]}`}}
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(delay)
-		raw.ServeHTTP(w, r)
-	}))
-	t.Cleanup(web.Close)
-	s := config.DefaultServer("slow")
-	s.Type, s.URL = config.TypeHTTP, web.URL
-	return s
-}
-
 func TestCallsWaitForAServerThatIsStartingAndLearnWhyOneIsNot(t *testing.T) {
-	missing := config.DefaultServer("missing")
-	missing.Type, missing.Command = config.TypeStdio, "no-such-command-anywhere"
-	slow := slowServer(t, 100*time.Millisecond)
-	servers := []*config.Server{missing, slow}
-	byName := map[string]*config.Server{"missing": missing, "slow": slow}
+	synctest.Test(t, func(t *testing.T) {
+		missing := config.DefaultServer("missing")
+		missing.Type, missing.Command = config.TypeStdio, "no-such-command-anywhere"
+		slow := builtinServer("slow")
+		servers := []*config.Server{missing, slow}
+		byName := map[string]*config.Server{"missing": missing, "slow": slow}
 
-	set := upstream.New(upstream.Options{Limits: config.Default().Limits})
-	t.Cleanup(func() { set.Close(context.Background()) })
-	build := func() *router.Generation {
-		snapshot, _ := catalog.Build(set.Listings(), catalog.Rules{Servers: servers})
-		return &router.Generation{Servers: byName, Catalog: snapshot}
-	}
-	r := router.New(router.Options{Upstreams: set, Identity: bridge.NewIdentity("agg", "1")}, build())
-	r.MarkReady() // list_wait is over, nobody has connected
-	set.Apply(servers)
-	go func() {
+		const handshake = 100 * time.Millisecond
+		echo := serverOf(map[string]tool{"echo": answers("x")})
+		set := upstream.New(upstream.Options{Limits: config.Default().Limits, Builtins: map[string]func() *mcp.Server{
+			"slow": func() *mcp.Server { time.Sleep(handshake); return echo() },
+		}})
+		defer set.Close(context.Background())
+		build := func() *router.Generation {
+			snapshot, _ := catalog.Build(set.Listings(), catalog.Rules{Servers: servers})
+			return &router.Generation{Servers: byName, Catalog: snapshot}
+		}
+		r := router.New(router.Options{Upstreams: set, Identity: bridge.NewIdentity("agg", "1")}, build())
+		r.MarkReady() // list_wait is over, nobody has connected
+		set.Apply(servers)
+		go func() {
+			<-set.Settled()
+			r.Publish(build())
+		}()
+		began := time.Now()
+		got := call(t, t.Context(), r, wire.Legacy, "tools/call", `{"name":"slow__echo"}`)
+		if took := time.Since(began); !strings.Contains(got, `"text":"x"`) || took != handshake {
+			t.Errorf("the one that is starting, after %v: %s", took, got)
+		}
 		<-set.Settled()
-		r.Publish(build())
-	}()
-	if got := call(t, t.Context(), r, wire.Legacy, "tools/call", `{"name":"slow__echo"}`); got != `{"content":[]}` {
-		t.Errorf("the one that is starting: %s", got)
-	}
-	<-set.Settled()
-	got := call(t, t.Context(), r, wire.Legacy, "tools/call", `{"name":"missing__x"}`)
-	if !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "no-such-command-anywhere") || !strings.Contains(got, `"code":"mcp_restart_failed","kind":"unreachable"`) {
-		t.Errorf("the one that cannot start: %s", got)
-	}
-	if got := call(t, t.Context(), r, wire.Legacy, "tools/call", `{"name":"slow__nope"}`); got != "error -32602 Unknown tool: slow__nope " {
-		t.Errorf("an unknown tool of a server that is there: %s", got)
-	}
+		got = call(t, t.Context(), r, wire.Legacy, "tools/call", `{"name":"missing__x"}`)
+		if !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "no-such-command-anywhere") || !strings.Contains(got, `"code":"mcp_restart_failed","kind":"unreachable"`) {
+			t.Errorf("the one that cannot start: %s", got)
+		}
+		if got := call(t, t.Context(), r, wire.Legacy, "tools/call", `{"name":"slow__nope"}`); got != "error -32602 Unknown tool: slow__nope " {
+			t.Errorf("an unknown tool of a server that is there: %s", got)
+		}
+	})
 }
 
 func TestAToolOfTheServerBeforeAChangeIsUnknownOnceTheListsAreFresh(t *testing.T) {

@@ -14,6 +14,13 @@ import (
 // connection, and waits for the answer.
 func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
 	info := c.conn.Info()
+	if c.task != nil || c.creates {
+		out, err := r.fitTask(c)
+		if err != nil {
+			return Reply{}, err
+		}
+		c = out
+	}
 	if bridge.Continues(c.Params) && !c.goesOn && !c.answers && (info.Era == wire.Legacy || c.Era == wire.Legacy) {
 		out, err := c.withoutRounds()
 		if err != nil {
@@ -25,7 +32,10 @@ func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
 	if c.Era == wire.Legacy && c.asks != nil {
 		hop.Caps = c.Caps
 	}
-	req := upstream.Request{ID: hop.ID, Method: c.Method, Name: c.Name, Session: c.Session, Events: c.events(), Ask: c.asks}
+	req := upstream.Request{ID: hop.ID, Method: c.Method, Name: c.Name, Session: c.Session, Events: c.events(r), Ask: c.asks}
+	if c.task != nil {
+		req.Task = c.task.ID
+	}
 	req.Params = r.identity.ParamEdits(hop, c.Params, c.meta)
 	if len(c.edits) > 0 {
 		req.Params = req.Params.With(c.edits...)
@@ -46,6 +56,13 @@ func (r *Router) answer(c *Call, era wire.Era, a *upstream.Reply) (Reply, error)
 	reply := Reply{Result: r.identity.ResultEdits(c.Method, c.Era, era, &a.Result), by: c}
 	if bridge.InputRequired(&a.Result) || era == wire.Legacy && hasRounds(c.Method) && bridge.StillAsks(&a.Result) {
 		return r.asks(c, reply, a)
+	}
+	if c.task != nil || c.creates || era == wire.Modern && c.Method == "tools/call" && bridge.IsTask(&a.Result) {
+		out, err := r.nameTasks(c, era, reply, &a.Result)
+		if err != nil || out.Err != nil {
+			return out, err
+		}
+		reply = out
 	}
 	if c.Method == "tools/call" {
 		failed := a.Result.Field("isError")
@@ -92,7 +109,7 @@ func translateError(c *Call, era wire.Era, e *wire.RPCError) *wire.RPCError {
 
 // events returns the sink for what the upstream says during the call: its progress
 // gets the client's own token back, its log messages pass the client's level.
-func (c *Call) events() func(upstream.Event) {
+func (c *Call) events(r *Router) func(upstream.Event) {
 	if c.host != nil {
 		return c.hiding(c.host.relay(c.progress, c.mute))
 	}
@@ -104,6 +121,8 @@ func (c *Call) events() func(upstream.Event) {
 		switch {
 		case ev.ID != nil, c.Era == wire.Modern && ev.Method == elicitationComplete:
 			return // requests are no events; and modern clients wait for no end of an elicitation
+		case c.conn.Info().Era == wire.Legacy && r.hidden(c, &ev):
+			return
 		case ev.Method == "notifications/progress":
 			if progress != nil {
 				progress()

@@ -57,7 +57,7 @@ func (r *Router) stages() []Stage {
 // has happened, and fails for that reason if it does not.
 func (r *Router) resolve(next Handler) Handler {
 	return func(ctx context.Context, c *Call) (Reply, error) {
-		c.meta = bridge.ReadMeta(c.Params)
+		c.meta, c.creates = bridge.ReadMeta(c.Params), wantsTask(c)
 		t, err := r.lookup(c)
 		if err != nil && !r.IsReady() {
 			r.Ready(ctx)

@@ -25,6 +25,7 @@ type asking struct {
 // Concurrency: each question has a goroutine that waits for the answer. All have ended
 // when the call has.
 type talk struct {
+	r     *Router
 	c     *Call
 	clock clock
 	open  atomic.Int32 // questions without an answer
@@ -33,7 +34,7 @@ type talk struct {
 
 // talk makes a call of a legacy client that can be asked.
 func (r *Router) talk(ctx context.Context, c *Call, next Handler) (Reply, error) {
-	t := &talk{c: c}
+	t := &talk{r: r, c: c}
 	c.clock = &t.clock
 	c.asks = func(a upstream.Ask) { t.take(ctx, a) }
 	reply, err := next(ctx, c)
@@ -72,7 +73,13 @@ func (t *talk) pass(ctx context.Context, a upstream.Ask) {
 	})
 	t.clock.hold()
 	defer t.clock.release()
-	result, rpc := t.ask(ctx, a.Method, bridge.AskParams(wire.Legacy, wire.Legacy, a.Method, a.Params))
+	params, ours := t.r.related(t.c, bridge.AskParams(wire.Legacy, wire.Legacy, a.Method, a.Params))
+	if !ours {
+		a.Answer(nil, foreignTask())
+		return
+	}
+	result, rpc := t.ask(ctx, a.Method, params, a.Progress)
+	result = t.r.unrelated(t.c.owner(), t.c.Server, result)
 	if ctx.Err() == nil { // else the server is about to hear that the call has ended, and should not end it by itself
 		a.Answer(result, rpc)
 	}
@@ -81,11 +88,11 @@ func (t *talk) pass(ctx context.Context, a upstream.Ask) {
 var errWithdrawn = fault.Of(fault.Cancelled, "", "the server does not wait for the answer any more")
 
 // ask asks the client and waits for its answer, but not for ever.
-func (t *talk) ask(ctx context.Context, method string, params []byte) (result []byte, rpc *wire.RPCError) {
+func (t *talk) ask(ctx context.Context, method string, params []byte, progress func([]byte)) (result []byte, rpc *wire.RPCError) {
 	patience := t.c.config().Limits.ParkedTTL
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if result, rpc = t.c.Ask(ctx, method, params); rpc != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if result, rpc = t.c.Ask(ctx, method, params, progress); rpc != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		rpc = &wire.RPCError{Code: wire.CodeInternal, Message: fmt.Sprintf("the client has not answered within parked_ttl (%v)", patience)}
 	}
 	return result, rpc
@@ -132,7 +139,7 @@ func (t *talk) collect(ctx context.Context, a *asking) ([]bridge.Response, error
 	}
 	responses := make([]bridge.Response, 0, len(a.Inputs))
 	for _, in := range a.Inputs {
-		result, rpc := t.ask(ctx, in.Method, bridge.AskParams(wire.Legacy, wire.Modern, in.Method, in.Params))
+		result, rpc := t.ask(ctx, in.Method, bridge.AskParams(wire.Legacy, wire.Modern, in.Method, in.Params), nil)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ending(ctx, t.c, "gave up waiting for an answer of the client")

@@ -25,10 +25,12 @@ type asking struct {
 	news func()      // marked has become true; runs on a reader. nil: nobody wants to know
 	told atomic.Bool // by news, for the owner: marked is to be kept
 
+	shown shown // elicitations that sessions were shown on shared channels
+
 	turn *semaphore.Weighted // of serialize
 
 	mu    sync.Mutex
-	taken []bool // places of calls without a session that are taken
+	taken map[string][]bool // principal → places of calls without a session that are taken
 }
 
 func newAsking(news func()) *asking {
@@ -47,7 +49,7 @@ func (a *asking) mark() {
 type askingTransport interface{ questions() *asks }
 
 // useApart lends a connection to a client that can be asked, of a server that asks.
-func (o *owner) useApart(ctx context.Context, session string, fn func(Conn) error) error {
+func (o *owner) useApart(ctx context.Context, session, principal string, fn func(Conn) error) error {
 	switch o.server().Asks {
 	case "refuse":
 		return o.useShared(ctx, fn)
@@ -59,9 +61,12 @@ func (o *owner) useApart(ctx context.Context, session string, fn func(Conn) erro
 		return o.useShared(ctx, fn)
 	}
 	if session == "" {
-		place := o.asking.takePlace()
-		defer o.asking.leavePlace(place)
-		session = placePrefix + strconv.Itoa(place)
+		place, ok := o.asking.takePlace(principal)
+		if !ok {
+			return fault.Of(fault.Overloaded, o.name, "%d calls of this caller have a connection of their own already, since the server may ask during each of them", maxPlaces)
+		}
+		defer o.asking.leavePlace(principal, place)
+		session = placePrefix + strconv.Itoa(place) + placePrefix + principal
 	}
 	return o.dedicated.use(ctx, session, fn)
 }
@@ -93,26 +98,45 @@ var errNoTurn = errors.New("waiting for a turn took too long")
 // no session is called so.
 const placePrefix = "\x00"
 
-// takePlace gives a call without a session the lowest place that is free, and with it a
-// connection that no other call uses meanwhile. A client that calls once at a time so
-// finds the same one again, with whatever state it has on the server, and there are no
-// more connections than such calls at the same time.
-func (a *asking) takePlace() int {
+// maxPlaces bounds the connections that calls of one principal without a session have at
+// the same time, so that nobody takes all there can be. Anonymous callers are many.
+const maxPlaces = maxDedicated / 4
+
+// takePlace gives a call without a session the lowest place of its principal that is
+// free, and with it a connection that no other call uses meanwhile, and no other
+// principal ever: a server may keep what it learns of its client with the connection.
+// A client that calls once at a time finds the same one again, and there are no more
+// connections than such calls at the same time. False: the principal has too many.
+func (a *asking) takePlace(principal string) (place int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	free := slices.Index(a.taken, false)
-	if free < 0 {
-		free = len(a.taken)
-		a.taken = append(a.taken, false)
+	taken := a.taken[principal]
+	free := slices.Index(taken, false)
+	switch {
+	case free >= 0:
+	case principal != "" && len(taken) >= maxPlaces:
+		return 0, false
+	default:
+		free = len(taken)
+		taken = append(taken, false)
 	}
-	a.taken[free] = true
-	return free
+	if a.taken == nil {
+		a.taken = map[string][]bool{}
+	}
+	taken[free] = true
+	a.taken[principal] = taken
+	return free, true
 }
 
-func (a *asking) leavePlace(place int) {
+// leavePlace gives a place back. A principal without any is forgotten: its next call
+// has the lowest place, and so the same name, again.
+func (a *asking) leavePlace(principal string, place int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.taken[place] = false
+	taken := a.taken[principal]
+	if taken[place] = false; !slices.Contains(taken, true) {
+		delete(a.taken, principal)
+	}
 }
 
 // keepMark makes what is kept of the server say that it asks. It runs on the owner's
@@ -123,4 +147,10 @@ func (o *owner) keepMark() bool {
 	}
 	o.log.Info("server asks clients on a shared connection", "asks", o.server().Asks)
 	return o.offers.noteAsks()
+}
+
+// Alone reports whether a connection serves one session, or one call, alone.
+func Alone(c Conn) bool {
+	t, ok := c.(askingTransport)
+	return ok && t.questions().alone.Load()
 }

@@ -11,17 +11,20 @@ import (
 )
 
 // asks are the requests of a server on one connection from their arrival until each
-// has had its one response: from the client whose call is the cause, or from us. A
-// response from us comes at once, or where a session is just beginning soon, because a server that waits
-// for one holds the call that caused it until the deadline.
+// has had its one response: from the client whose call is the cause, from that of the
+// session whose connection it is, or from us. A response from us comes at once, or where a
+// session is just beginning soon, because a server that waits for one holds the call that
+// caused it until the deadline.
 //
 // Concurrency: mu guards the fields below it. It may be held while the connection's own
 // lock is taken, never the other way round, and not while calling anybody.
 type asks struct {
 	about    *asking          // of the server; replaced before the handshake only
 	alone    atomic.Bool      // all calls on this connection are those of one session
+	outside  func(Ask) bool   // asks the client of that session outside of calls; nil: it cannot be. Written with about
 	suspects func() []suspect // the calls in flight that can be the cause of a request
 	respond  responder
+	tell     teller // nil: progress of clients cannot be passed on in order
 
 	// What the path of every call looks at, to find nothing.
 	busy  atomic.Int32 // something must be done when a call is over
@@ -35,28 +38,35 @@ type asks struct {
 }
 
 // A responder sends a response, which it takes over, and does not wait. Clients says
-// that it is one of a client.
-type responder func(response []byte, clients bool)
+// that it is one of a client; it must not be sent before after is closed, unless that is
+// nil.
+type responder func(response []byte, clients bool, after <-chan struct{})
 
 // An ask is one request of a server. Whoever removes it from the table responds.
 type ask struct {
 	id      []byte
 	method  string
 	params  []byte
+	task    string // id of the task that it says it is asked for, "" if it does not
 	arrived time.Time
 	order   int64 // calls that were registered later cannot be the cause
 
-	call  int64         // whose it is, 0 while that is not clear
-	asked bool          // it has been given to a call
-	bound bool          // it came on the stream of that call, so it cannot be another's
-	done  chan struct{} // closed when the present call need not answer any more
-	timer *time.Timer   // ends the holding; nil unless it is held
+	call   int64         // whose it is, 0 while that is not clear
+	asked  bool          // a client has been asked
+	gaveUp bool          // its call was given up by the client
+	bound  bool          // it came on the stream of that call, so it cannot be another's
+	done   chan struct{} // closed when the present call need not answer any more
+	timer  *time.Timer   // ends the holding; nil unless it is held
+
+	sent <-chan struct{} // closed when the last progress of the client has been sent; nil: there was none
+	told atomic.Int32    // how much of that is on the way
 }
 
 // A suspect is a call in flight that can be the cause of a request.
 type suspect struct {
 	id, order int64
 	session   string
+	task      string         // that it is about, "" if none
 	takes     bool           // its client can be asked
 	deliver   func(Ask) bool // false: the call is over
 }
@@ -85,37 +95,39 @@ func newAsks(suspects func() []suspect, respond responder) *asks {
 	return &asks{about: &asking{}, suspects: suspects, respond: respond}
 }
 
-// adopt says which server the connection belongs to, and whether to one session alone.
-func (a *asks) adopt(about *asking, alone bool) {
+// adopt says which server the connection belongs to, whether to one session alone, and
+// how the client of that is asked when no call is the cause.
+func (a *asks) adopt(about *asking, alone bool, outside func(Ask) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if about != nil {
 		a.about = about
 	}
+	a.outside = outside
 	a.alone.Store(alone)
+}
+
+// server returns what is known about the requests of the server.
+func (a *asks) server() *asking {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.about
 }
 
 // arrive takes a request that came on a channel which all calls share.
 func (a *asks) arrive(id []byte, method string, params []byte) {
-	k := &ask{id: bytes.Clone(id), method: method, params: params}
+	k := &ask{id: bytes.Clone(id), method: method, params: params, task: taskOf(params)}
 	a.mu.Lock()
 	if !a.admitLocked(k) {
 		a.mu.Unlock()
 		return
 	}
 	all := a.suspects()
-	if marksServer(method) && len(all) > 0 && !a.alone.Load() {
+	if marksServer(method) && len(all) > 0 && !a.alone.Load() && len(aboutTask(all, k.task)) == 0 {
 		defer a.about.mark()
 	}
 	for _, s := range all {
 		k.order = max(k.order, s.order)
-	}
-	if a.alone.Load() && len(all) == 0 && method == "roots/list" {
-		k.order = math.MaxInt64 // asked for before the first call of the session, which is on its way
-		a.early.Add(1)
-		a.holdLocked(k)
-		a.mu.Unlock()
-		return
 	}
 	next := a.settleLocked(k)
 	a.mu.Unlock()
@@ -155,14 +167,16 @@ func (a *asks) countLocked() { a.busy.Store(int32(len(a.open) + len(a.given) + l
 // costs one look.
 func (a *asks) over(id int64) {
 	if a.busy.Load() != 0 {
-		a.settle(id)
+		a.settle(id, false)
 	}
 }
 
 // abandoned is over for a call that was given up after it had been sent.
 func (a *asks) abandoned(id, order int64, session string) {
 	if a.alone.Load() {
-		a.over(id)
+		if a.busy.Load() != 0 {
+			a.settle(id, true)
+		}
 		return
 	}
 	now := time.Now()
@@ -176,7 +190,7 @@ func (a *asks) abandoned(id, order int64, session string) {
 	a.ghosts = append(a.ghosts, ghost{id: id, order: order, session: session, gone: now})
 	a.countLocked()
 	a.mu.Unlock()
-	a.settle(id)
+	a.settle(id, false)
 }
 
 // pruneLocked forgets the ghosts that are of no importance to anything any more.
@@ -201,19 +215,19 @@ func (a *asks) late(id int64) {
 	}
 	a.countLocked()
 	a.mu.Unlock()
-	a.settle(0)
+	a.settle(0, false)
 }
 
 // began is told of every call that begins, once it can be found.
 func (a *asks) began() {
 	if a.early.Load() != 0 {
-		a.settle(0)
+		a.settle(0, false)
 	}
 }
 
 // settle finds out anew whose the requests are that belong to a call which is over, or
-// to no call yet.
-func (a *asks) settle(over int64) {
+// to no call yet. With gaveUp its client has given that call up.
+func (a *asks) settle(over int64, gaveUp bool) {
 	a.mu.Lock()
 	delete(a.given, over)
 	var next []func()
@@ -223,7 +237,7 @@ func (a *asks) settle(over int64) {
 			continue
 		case k.call != 0:
 			close(k.done)
-			k.done = nil
+			k.done, k.gaveUp = nil, gaveUp
 			if k.call = 0; k.bound {
 				next = append(next, a.refuseLocked(k, errCallEnded))
 				continue
@@ -286,13 +300,14 @@ func (a *asks) answer(k *ask, done chan struct{}, result []byte, e *wire.RPCErro
 		return
 	}
 	a.removeLocked(k)
+	after := k.sent
 	a.mu.Unlock()
 	switch {
 	case e != nil:
-		a.respond(wire.AppendError(nil, k.id, e), true)
+		a.respond(wire.AppendError(nil, k.id, e), true, after)
 	case len(result) == 0:
-		a.respond(wire.AppendError(nil, k.id, errNoAnswer), true)
+		a.respond(wire.AppendError(nil, k.id, errNoAnswer), true, after)
 	default:
-		a.respond(wire.AppendResult(make([]byte, 0, len(result)+len(k.id)+48), k.id, wire.Value{Raw: result}), true)
+		a.respond(wire.AppendResult(make([]byte, 0, len(result)+len(k.id)+48), k.id, wire.Value{Raw: result}), true, after)
 	}
 }

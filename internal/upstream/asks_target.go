@@ -9,17 +9,28 @@ import (
 )
 
 // What servers are told whose requests reach no client.
-var (
-	errNoClient   = refusal("no client is available for this request")
-	errNotAskable = refusal("the client whose call is running cannot be asked")
-	errAmbiguous  = refusal("calls of several clients are running, and it is not clear which of them this request belongs to")
-	errManyAsks   = refusal("too many requests are waiting for an answer already")
-	errCallEnded  = &wire.RPCError{Code: wire.CodeInternal, Message: "the call that this request belongs to has ended"}
-	errNoAnswer   = &wire.RPCError{Code: wire.CodeInternal, Message: "the client gave no answer"}
+const (
+	noClient   = "no client is available for this request"
+	notAskable = "the client whose call is running cannot be asked"
+	ambiguous  = "calls of several clients are running, or were given up a moment ago, and it is not clear which of them this request belongs to"
+	noTaskCall = "no client waits for the task that this request belongs to; it can be asked during tasks/result"
+	manyAsks   = "too many requests are waiting for an answer already"
 )
 
-func refusal(message string) *wire.RPCError {
-	return &wire.RPCError{Code: wire.CodeMethodNotFound, Message: message}
+var (
+	errCallEnded = &wire.RPCError{Code: wire.CodeInternal, Message: "the call that this request belongs to has ended"}
+	errNoAnswer  = &wire.RPCError{Code: wire.CodeInternal, Message: "the client gave no answer"}
+)
+
+// refusal is the error for a request that reaches no client. A server that passes a
+// "method not found" on to its own caller would have that believe that the tool is not
+// there, so what servers ask in the middle of tools is refused otherwise.
+func refusal(method, why string) *wire.RPCError {
+	code := wire.CodeMethodNotFound
+	if method == "sampling/createMessage" || method == "elicitation/create" {
+		code = wire.CodeInvalidRequest
+	}
+	return &wire.RPCError{Code: code, Message: why}
 }
 
 // marksServer reports whether a request shows that the server asks clients.
@@ -46,6 +57,13 @@ func (a *asks) settleLocked(k *ask) func() {
 		}
 	}
 	ghosts := a.ghostsOfLocked(k)
+	if k.task != "" {
+		if its := aboutTask(left, k.task); len(its) > 0 {
+			left, ghosts = its, nil
+		} else if !a.alone.Load() {
+			return a.refuseLocked(k, refusal(k.method, noTaskCall))
+		}
+	}
 	switch {
 	case len(left) == 0:
 		return a.outsideLocked(k)
@@ -54,13 +72,13 @@ func (a *asks) settleLocked(k *ask) func() {
 	case !anyTakes(left):
 		return a.unaskableLocked(k)
 	case len(a.open) > maxOpenAsks:
-		return a.refuseLocked(k, errManyAsks)
+		return a.refuseLocked(k, refusal(k.method, manyAsks))
 	}
 	if k.order == math.MaxInt64 { // it came before the first call of its session
 		a.holdLocked(k)
 		return func() {}
 	}
-	return a.refuseLocked(k, errAmbiguous)
+	return a.refuseLocked(k, refusal(k.method, ambiguous))
 }
 
 // ghostsOfLocked returns the calls given up that can be the cause of a request.
@@ -71,6 +89,25 @@ func (a *asks) ghostsOfLocked(k *ask) (all []ghost) {
 		}
 	}
 	return all
+}
+
+// taskOf returns the id of the task that a request says it belongs to, "" if it does not
+// (specification 2025-11-25, basic/utilities/tasks: Associating Task-Related Messages).
+func taskOf(params []byte) string {
+	id, _ := wire.Unquote(wire.RelatedTask(params).Of(params))
+	return id
+}
+
+// aboutTask returns the suspects that are about a task. Nothing says better whose a
+// request is; and on a channel of several sessions nothing else will do, because the
+// server may ask for a task while only others have calls in flight.
+func aboutTask(all []suspect, task string) (its []suspect) {
+	for _, s := range all {
+		if task != "" && s.task == task {
+			its = append(its, s)
+		}
+	}
+	return its
 }
 
 // agree reports whether all suspects are one call, or of one session.
@@ -119,26 +156,39 @@ func (a *asks) chooseLocked(k *ask, left []suspect) func() {
 	case best == nil:
 		return a.unaskableLocked(k)
 	case len(a.open) > maxOpenAsks || a.ofCallLocked(best.id) >= maxAsksOfCall:
-		return a.refuseLocked(k, errManyAsks)
+		return a.refuseLocked(k, refusal(k.method, manyAsks))
 	}
 	a.unholdLocked(k)
 	if k.order == math.MaxInt64 {
 		k.order = best.order
 	}
+	a.askedLocked(k)
+	a.given[best.id]++
+	if !a.alone.Load() {
+		a.about.shown.noteAsk(k, best.session)
+	}
+	q := a.handLocked(k, best.id)
+	// If the call is over by now, it has been settled anew.
+	return func() { best.deliver(q) }
+}
+
+// askedLocked counts a request that a client is asked.
+func (a *asks) askedLocked(k *ask) {
 	if !k.asked {
 		k.asked = true
 		a.about.asked.Add(1)
 	}
-	a.given[best.id]++
+}
+
+// handLocked makes a request that of a call, and returns what the call is given.
+func (a *asks) handLocked(k *ask, call int64) Ask {
 	done := make(chan struct{})
-	k.call, k.done = best.id, done
+	k.call, k.done = call, done
 	a.countLocked()
-	return func() {
-		// If the call is over by now, it has been settled anew.
-		best.deliver(Ask{
-			Method: k.method, Params: bytes.Clone(k.params), Done: done,
-			Answer: func(result []byte, e *wire.RPCError) { a.answer(k, done, result, e) },
-		})
+	return Ask{
+		Method: k.method, Params: bytes.Clone(k.params), Done: done,
+		Answer:   func(result []byte, e *wire.RPCError) { a.answer(k, done, result, e) },
+		Progress: a.progressOf(k, done),
 	}
 }
 
@@ -176,29 +226,32 @@ func (a *asks) expire(k *ask) {
 		a.mu.Unlock()
 		return
 	}
-	next := a.refuseLocked(k, errAmbiguous)
+	var next func()
 	if k.order == math.MaxInt64 {
-		next = a.outsideLocked(k)
+		next = a.nobodysLocked(k)
+	} else {
+		next = a.refuseLocked(k, refusal(k.method, ambiguous))
 	}
 	a.mu.Unlock()
 	next()
 }
 
-// outsideLocked answers a request that no call is the cause of.
-func (a *asks) outsideLocked(k *ask) func() {
+// nobodysLocked answers a request that no call is the cause of and no client can be
+// asked.
+func (a *asks) nobodysLocked(k *ask) func() {
 	switch {
 	case k.asked:
 		return a.refuseLocked(k, errCallEnded)
 	case k.method == "roots/list":
 		return a.endLocked(k, answerRequest(nil, k.id, k.method))
 	}
-	return a.refuseLocked(k, errNoClient)
+	return a.refuseLocked(k, refusal(k.method, noClient))
 }
 
 // unaskableLocked answers a request for a client that cannot be asked. It has no roots.
 func (a *asks) unaskableLocked(k *ask) func() {
 	if k.method != "roots/list" {
-		return a.refuseLocked(k, errNotAskable)
+		return a.refuseLocked(k, refusal(k.method, notAskable))
 	}
 	return a.endLocked(k, answerRequest(nil, k.id, k.method))
 }
@@ -214,5 +267,5 @@ func (a *asks) endLocked(k *ask, response []byte) func() {
 		return func() {}
 	}
 	a.removeLocked(k)
-	return func() { a.respond(response, false) }
+	return func() { a.respond(response, false, nil) }
 }

@@ -46,11 +46,12 @@ func askingServer(change func(*mcptest.Answer)) *mcptest.Raw {
 
 // A client calls tools as one session, and answers with its name and what it was asked.
 type client struct {
-	t       *testing.T
-	set     *upstream.Set
-	session string        // "" is a client without
-	mute    bool          // it cannot be asked
-	think   time.Duration // before it answers
+	t         *testing.T
+	set       *upstream.Set
+	session   string // "" is a client without
+	mute      bool   // it cannot be asked
+	principal string
+	think     time.Duration // before it answers
 
 	mu    sync.Mutex
 	asked []string
@@ -69,7 +70,9 @@ func (c *client) answer(a upstream.Ask) {
 
 // call returns the result, or the error as text.
 func (c *client) call(ctx context.Context, tool, args string, ask func(upstream.Ask)) (result string) {
-	use := c.set.UseAsking
+	use := func(ctx context.Context, server, session string, fn func(upstream.Conn) error) error {
+		return c.set.UseAsking(ctx, server, session, c.principal, fn)
+	}
 	if c.mute {
 		use, ask = c.set.Use, nil
 	}

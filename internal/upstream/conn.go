@@ -50,6 +50,10 @@ type Request struct {
 	// another session.
 	Session string
 
+	// Task is the server's id of the task that the request is about, "" if there is none:
+	// what a server asks for the sake of a task goes to a request that is about it.
+	Task string
+
 	// Header are further HTTP headers: those of forward_headers and Mcp-Param-*.
 	Header http.Header
 
@@ -75,6 +79,11 @@ type Ask struct {
 	// goroutine may call it, and it does not wait. The first call counts; none after
 	// Done has been closed.
 	Answer func(result []byte, err *wire.RPCError)
+
+	// Progress passes the params of a progress notification of the client on, whatever
+	// its token, if Answer has not been called. It does not wait, and may drop it. nil: the
+	// upstream does not want to hear of it.
+	Progress func(params []byte)
 
 	// Done is closed when nobody waits for the answer any more: it has been given, the
 	// upstream has withdrawn the request, the call has ended, the connection is lost.
@@ -121,7 +130,7 @@ type Info struct {
 // updates.
 type Notice struct {
 	Server  string
-	Session string // whose it is if it came on the connection of one session, else ""
+	Session string // whose it is: it came on the connection of that session, or names what only that one was shown; else ""
 	Method  string
 	Params  []byte // owned by the receiver
 }
@@ -142,6 +151,16 @@ type Options struct {
 
 	// Notify receives the notices of all servers. It must not block.
 	Notify func(Notice)
+
+	// Ask hands a request of a server that came on a session's own connection, and that no
+	// call is the cause of, to the client of the session. It must not block; false: that
+	// client cannot be asked now. nil: none can.
+	Ask func(server, session string, a Ask) bool
+
+	// Capabilities returns what the legacy client of a session has declared, raw; false if
+	// it is not known, or no legacy client. A session's own connection to a legacy server
+	// declares that and no more.
+	Capabilities func(session string) (declared []byte, ok bool)
 
 	// Recovered is told that a server works again that had been lost, could not be
 	// connected or did not answer probes. It must not block.

@@ -26,3 +26,9 @@ func (fakeProcess) stderrTail() []string { return nil }
 
 // MaxDedicated is the limit of connections for single sessions and calls.
 const MaxDedicated = maxDedicated
+
+// MaxPlaces is the limit of those of one principal without a session.
+const MaxPlaces = maxPlaces
+
+// MaxShown is how many elicitations of a server are known by who was shown them.
+const MaxShown = maxShown

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +33,8 @@ type solo struct {
 
 	used    atomic.Int64  // when it was used last, Unix nanoseconds
 	renewed atomic.Bool   // the connection has a new session with its server
-	wake    chan struct{} // buffered 1: the log level or renewed has changed
+	roots   atomic.Bool   // the client's roots have changed, and the server has not been told
+	wake    chan struct{} // buffered 1: the log level, renewed or roots has changed
 	ignored chan struct{} // buffered 1: a call has timed out and been cancelled
 }
 
@@ -102,7 +102,7 @@ func (p *solo) connect() *liveConn {
 		return nil
 	}
 	defer leave()
-	dial := dialer{server: server, opts: p.o.opts, opener: p.o.dialer.opener, notice: p.heard, asking: p.o.asking, alone: true, known: p.d.memory()}
+	dial := dialer{server: server, opts: p.o.opts, opener: p.o.dialer.opener, notice: p.heard, asking: p.o.asking, alone: true, outside: p.asks(), declared: p.declared(), known: p.d.memory()}
 	var conn transport
 	err = p.o.guard("connecting", func() (err error) {
 		conn, err = dial.dial(p.ctx, cmp.Or(server.InitTimeout, defaultInit))
@@ -134,7 +134,7 @@ func (p *solo) connect() *liveConn {
 // dropped: changes of lists and resources are heard of on the owner's connection.
 // Everything else can only be meant for this one session.
 func (p *solo) heard(n Notice) {
-	if p.session == "" || strings.HasPrefix(p.session, placePrefix) || p.o.opts.Notify == nil || aboutServer(n.Method) {
+	if !p.ofSession() || p.o.opts.Notify == nil || aboutServer(n.Method) {
 		return
 	}
 	n.Server, n.Session = p.o.name, p.session
@@ -180,7 +180,7 @@ const streamWait = 2 * time.Second
 
 // reinitialize is that of the owner, without lists that would have to be read again.
 func (p *solo) reinitialize(ctx context.Context, l *liveConn) error {
-	h := &handshake{t: l.conn, server: p.o.name, opts: p.o.opts}
+	h := &handshake{t: l.conn, server: p.o.name, opts: p.o.opts, declared: p.declared()}
 	if err := h.initialize(ctx, l.conn.Info().Version); err != nil {
 		return err
 	}
@@ -206,6 +206,7 @@ func (p *solo) watch(l *liveConn) error {
 			l.level = ""
 		}
 		p.tellLevel(l)
+		p.tellRoots(l)
 		select {
 		case <-p.wake:
 		case <-p.ignored:

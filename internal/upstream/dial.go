@@ -43,6 +43,9 @@ type dialer struct {
 	asking *asking // nil in tests of the dialer alone
 	alone  bool    // for connections that serve one session or call
 
+	outside  func(Ask) bool // asks the client of that session outside of calls; nil: nobody can
+	declared []byte         // what we declare to a legacy server, raw; nil: all that clients may be able to do
+
 	known memory
 	tail  []string // the last stderr lines of a process whose start failed
 }
@@ -176,7 +179,7 @@ type attempt struct {
 }
 
 func (a *attempt) handshake() *handshake {
-	return &handshake{t: a.t, server: a.server.Name, opts: a.opts, shared: a.shared()}
+	return &handshake{t: a.t, server: a.server.Name, opts: a.opts, shared: a.shared(), declared: a.declared}
 }
 
 func (a *attempt) run(ctx context.Context) error {
@@ -211,7 +214,7 @@ func (a *attempt) open(ctx context.Context, typ config.Type) error {
 		return err
 	}
 	if q, ok := t.(askingTransport); ok {
-		q.questions().adopt(a.asking, a.alone)
+		q.questions().adopt(a.asking, a.alone, a.outside)
 	}
 	a.t, a.typ = t, typ
 	return nil

@@ -34,6 +34,7 @@
 // call is known. Elsewhere all calls share one channel, and it is known only while the
 // calls that can be the cause are of one session; else the request is refused. So the
 // first such request marks its server, and [Set.UseAsking] keeps the sessions of clients
-// that can be asked apart from then on. Each request has exactly one response, a client's
+// that can be asked apart from then on. A connection of one session belongs to its client
+// outside of calls, too (Options.Ask). Each request has exactly one response, a client's
 // or ours, unless the server withdraws it.
 package upstream

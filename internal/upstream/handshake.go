@@ -16,7 +16,7 @@ import (
 // legacyCapabilities are what we say to every legacy server that clients can do for it.
 // Its connection outlives the calls of many clients, and the tools that it lists may
 // depend on what its client can do, so the set is fixed: it does not follow the clients
-// of the moment. A client that cannot do what is asked is a refusal of that request.
+// of the moment; the connection of a single session declares what its client can do. A client that cannot do what is asked is a refusal of that request.
 const legacyCapabilities = `{"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}`
 
 // modernCapabilities are those of our own requests to modern servers, which no client is
@@ -40,6 +40,7 @@ type finding struct {
 	info    *Info  // with speaksModern
 	version string // the legacy revision to ask for, empty for the newest
 	err     error  // why, unless speaksModern
+	again   bool   // with isRefused: it named our own revision, so the question is worth repeating
 }
 
 // A handshake agrees on a protocol revision with the server behind a transport.
@@ -48,15 +49,28 @@ type handshake struct {
 	server string
 	opts   *Options
 	shared bool // all messages of t share one channel
+
+	declared []byte // capabilities for a legacy server, raw; nil: legacyCapabilities
 }
 
 // discover asks for the server's revisions in the modern way (specification
 // 2026-07-28, versioning: Backward Compatibility). within bounds the wait for the
-// answer; the finding is isRefused if ctx itself ended.
+// answer; the finding is isRefused if ctx itself ended. A server that refuses the
+// revision and names it among those it supports is asked once more: clients are to go on
+// with a revision both know.
 func (h *handshake) discover(ctx context.Context, within time.Duration) finding {
 	h.t.setInfo(&Info{Era: wire.Modern, Version: wire.V20260728})
 	asked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+	f := h.askOnce(ctx, asked)
+	if f.again {
+		f = h.askOnce(ctx, asked)
+	}
+	return f
+}
+
+// askOnce is one server/discover.
+func (h *handshake) askOnce(ctx, asked context.Context) finding {
 	reply, err := h.t.Call(asked, &Request{
 		ID: NextID(), Method: "server/discover", Params: modernParams(h.opts, ""),
 	})
@@ -126,7 +140,7 @@ func (h *handshake) answeredResult(r *wire.Object) finding {
 // ours: it knows both eras if one of them is a legacy revision that we speak.
 func (h *handshake) offered(versions []string, err error) finding {
 	if slices.Contains(versions, wire.V20260728) { // and refused it all the same
-		return finding{verdict: isRefused, err: err}
+		return finding{verdict: isRefused, again: err != nil, err: err}
 	}
 	for _, v := range wire.LegacyVersions {
 		if slices.Contains(versions, v) {
@@ -150,7 +164,12 @@ func (h *handshake) initialize(ctx context.Context, version string) error {
 	if now := h.t.Info(); now == nil || now.Era != wire.Legacy {
 		h.t.setInfo(&Info{Era: wire.Legacy})
 	}
-	params := []byte(`{"protocolVersion":"` + version + `","capabilities":` + legacyCapabilities + `,"clientInfo":`)
+	declared := h.declared
+	if declared == nil {
+		declared = []byte(legacyCapabilities)
+	}
+	params := append([]byte(`{"protocolVersion":"`+version+`","capabilities":`), declared...)
+	params = append(params, `,"clientInfo":`...)
 	params = append(appendClientInfo(params, h.opts), '}')
 	reply, err := h.t.Call(ctx, &Request{ID: NextID(), Method: "initialize", Params: wire.Value{Raw: params}})
 	if err != nil {

@@ -77,6 +77,19 @@ func on(method string, a mcptest.Answer) *mcptest.Raw {
 	return &mcptest.Raw{Era: mcptest.Legacy, Answer: mcptest.On(method, a)}
 }
 
+// refusesOnce is a modern server that refuses the first question and names what it speaks.
+func refusesOnce() *mcptest.Raw {
+	first := true // requests are answered one after the other
+	refused := rpcError(-32022, `{"supported":["2026-07-28"],"requested":"2026-07-28"}`)
+	return &mcptest.Raw{Era: mcptest.Modern, Answer: func(q *mcptest.Request) *mcptest.Answer {
+		if q.Method != discover || !first {
+			return nil
+		}
+		first = false
+		return &refused
+	}}
+}
+
 // legacyServer answers the modern question as -32601.
 func legacyServer() *mcptest.Raw { return &mcptest.Raw{Era: mcptest.Legacy} }
 
@@ -173,9 +186,14 @@ func TestHandshakeOverAPipe(t *testing.T) {
 			err: "speaks protocol 2027-01-01, we speak 2026-07-28", kind: fault.Protocol,
 		},
 		{
-			name:    "the modern error names our revision all the same: no fall-back",
+			name:    "the modern error names our revision all the same: once more, and no fall-back",
 			peers:   []*mcptest.Raw{on(discover, rpcError(-32022, `{"supported":["2026-07-28"]}`))},
-			methods: []string{discover}, starts: 1, err: "refused server/discover: no (code -32022)", kind: fault.Rejected,
+			methods: []string{discover, discover}, starts: 1, err: "refused server/discover: no (code -32022)", kind: fault.Rejected,
+		},
+		{
+			name:    "the modern error on the first question only: the second one is answered",
+			peers:   []*mcptest.Raw{refusesOnce()},
+			version: wire.V20260728, methods: []string{discover, discover}, starts: 1,
 		},
 		{
 			name:    "a modern server that wants a capability: no fall-back",

@@ -102,6 +102,7 @@ func newHTTPConn(s *config.Server, o *Options, u *url.URL, network *httpNetwork,
 		t.notice = func(Notice) {}
 	}
 	t.asks = newAsks(t.flights.suspects, t.answer)
+	t.asks.tell = t.tell
 	base := &http.Request{Method: http.MethodPost, URL: u, Host: t.fixed.Get("Host"),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	t.fixed.Del("Host")

@@ -65,7 +65,9 @@ func (c *httpCall) run(ctx context.Context) (Reply, error) {
 	switch {
 	case err != nil:
 		t.afterFailure(ctx, h, c, err)
-	case reply.Err == nil && r.Method == "initialize" && !h.modern():
+	case reply.Err != nil:
+		t.asks.server().shown.noteError(reply.Err, r.Session)
+	case r.Method == "initialize" && !h.modern():
 		t.setSession(c.session)
 	}
 	return reply, err

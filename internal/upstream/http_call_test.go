@@ -154,7 +154,7 @@ data: `+okResult+"\n\n")
 	mu.Lock()
 	defer mu.Unlock()
 	all := strings.Join(answers, "\n")
-	for _, part := range []string{`{"jsonrpc":"2.0","id":"s1","result":{}}`, `"id":2,"error":{"code":-32601`, "peer notifications/tools/list_changed"} {
+	for _, part := range []string{`{"jsonrpc":"2.0","id":"s1","result":{}}`, `"id":2,"error":{"code":-32600`, "peer notifications/tools/list_changed"} {
 		if !strings.Contains(all, part) {
 			t.Errorf("%s is missing in:\n%s", part, all)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mcp-aggregator/internal/wire"
 )
@@ -25,11 +26,17 @@ func aboutServer(method string) bool {
 		method == "notifications/subscriptions/acknowledged"
 }
 
+// hasAddress reports whether a notification says itself whom it is for, so that the call
+// which it comes with means nothing.
+func hasAddress(method string) bool {
+	return method == wire.TaskStatus || aboutServer(method)
+}
+
 // notification takes a notification that came on the stream of the call.
 func (c *httpCall) notification(m *wire.Message) {
 	switch {
-	case c.outside || aboutServer(m.Method):
-		c.t.announce(m)
+	case c.outside || hasAddress(m.Method):
+		c.t.announce(m, "")
 	case m.Method == "notifications/cancelled":
 		c.t.asks.withdraw(m.Body.Field("requestId").Of(m.Body.Raw))
 	default:
@@ -41,15 +48,20 @@ func (c *httpCall) notification(m *wire.Message) {
 // the cause of it.
 func (c *httpCall) request(m *wire.Message) {
 	id := m.ID.Of(m.Raw)
-	if m.Method == "ping" || c.outside || isHousekeeping(c.r.Method) || len(id) > maxForeignID {
+	ours := c.outside || isHousekeeping(c.r.Method) // no call of a client is the cause
+	switch {
+	case m.Method == "ping", len(id) > maxForeignID, ours && !c.t.asks.alone.Load():
 		c.t.serve(id, m.Method)
+		return
+	case ours:
+		c.t.asks.arrive(id, m.Method, params(m))
 		return
 	}
 	c.t.asks.give(c.suspect(), id, m.Method, params(m))
 }
 
 func (c *httpCall) suspect() suspect {
-	return suspect{id: c.r.ID, order: c.order, session: c.r.Session, takes: c.r.Ask != nil, deliver: c.ask}
+	return suspect{id: c.r.ID, order: c.order, session: c.r.Session, task: c.r.Task, takes: c.r.Ask != nil, deliver: c.ask}
 }
 
 // ask hands a request of the server to the caller, unless the call is over.
@@ -95,8 +107,8 @@ func (c *httpCall) deliver(ev Event) {
 }
 
 // announce hands a notification to the owner of the connection.
-func (t *httpConn) announce(m *wire.Message) {
-	t.notice(Notice{Server: t.server, Method: m.Method, Params: bytes.Clone(params(m))})
+func (t *httpConn) announce(m *wire.Message, session string) {
+	t.notice(Notice{Server: t.server, Session: session, Method: m.Method, Params: bytes.Clone(params(m))})
 }
 
 // standalone takes a message that came on the stream that belongs to no call. Some
@@ -116,22 +128,30 @@ func (t *httpConn) standalone(raw []byte) {
 		} else {
 			t.skip("progress of no call")
 		}
-	case m.Method == "notifications/message":
-		if c := t.flights.owner(t.asks.alone.Load()); c != nil {
-			c.deliver(event(&m))
-		} else {
-			t.skip("a log message of no call in particular")
-		}
 	case m.Method == "notifications/cancelled":
 		t.asks.withdraw(m.Body.Field("requestId").Of(m.Body.Raw))
-	case aboutServer(m.Method):
-		t.announce(&m)
+	case hasAddress(m.Method):
+		t.announce(&m, "")
 	default:
-		if c := t.flights.owner(t.asks.alone.Load()); c != nil {
-			c.deliver(event(&m))
-		} else {
-			t.announce(&m)
-		}
+		t.aside(&m)
+	}
+}
+
+// aside hands on a notification that has no address, as that of a mux does.
+func (t *httpConn) aside(m *wire.Message) {
+	alone, session := t.asks.alone.Load(), ""
+	c := t.flights.owner(alone)
+	if m.Method == elicitationComplete && !alone {
+		session = t.asks.server().shown.addressee(params(m))
+		c = t.flights.callOf(session)
+	}
+	switch {
+	case c != nil:
+		c.deliver(event(m))
+	case !alone && (m.Method == "notifications/message" || m.Method == elicitationComplete && session == ""):
+		t.skip("a notification of no call in particular")
+	default:
+		t.announce(m, session)
 	}
 }
 
@@ -151,23 +171,43 @@ func (t *httpConn) serve(id []byte, method string) {
 		t.skip("a request with an endless id")
 		return
 	}
-	t.answer(answerRequest(nil, id, method), false)
+	t.answer(answerRequest(nil, id, method), false, nil)
 }
 
 // answer sends a response, of a client or of ours, in the background: the stream that
 // the request came on must go on.
-func (t *httpConn) answer(data []byte, clients bool) {
+func (t *httpConn) answer(data []byte, clients bool, after <-chan struct{}) {
 	limit := int32(maxAnswering)
 	if clients {
 		limit = maxAnsweringClient
 	}
+	if !t.postLater(data, limit, answerTimeout, after, func() {}) {
+		t.skip("too many requests at a time")
+	}
+}
+
+// tell sends a notification about a request of the server. It has less time than the
+// response, which waits for it.
+func (t *httpConn) tell(data []byte, after <-chan struct{}, sent func()) bool {
+	return t.postLater(data, maxAnswering, answerTimeout/2, after, sent)
+}
+
+// postLater sends a message in the background, once after is closed, and then calls
+// sent. False: too many are on their way.
+func (t *httpConn) postLater(data []byte, limit int32, within time.Duration, after <-chan struct{}, sent func()) bool {
 	if t.answering.Add(1) > limit {
 		t.answering.Add(-1)
-		t.skip("too many requests at a time")
-		return
+		return false
 	}
-	started := t.background(answerTimeout, func(ctx context.Context) {
+	started := t.background(within, func(ctx context.Context) {
+		defer sent()
 		defer t.answering.Add(-1)
+		if after != nil {
+			select {
+			case <-after:
+			case <-ctx.Done():
+			}
+		}
 		h := t.head.Load()
 		if _, err := t.post(ctx, h, h.header, data); err != nil {
 			t.log.Debug("answer not delivered", "server", t.server, "err", err)
@@ -176,6 +216,7 @@ func (t *httpConn) answer(data []byte, clients bool) {
 	if !started {
 		t.answering.Add(-1)
 	}
+	return started
 }
 
 // httpFlights are the calls in flight, for messages that come on the stream that
@@ -237,6 +278,18 @@ func (f *httpFlights) owner(alone bool) (one *httpCall) {
 		}
 	}
 	return one
+}
+
+// callOf returns a call of a session that can be the cause of messages.
+func (f *httpFlights) callOf(session string) *httpCall {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.calls {
+		if session != "" && c.r.Session == session && !isHousekeeping(c.r.Method) {
+			return c
+		}
+	}
+	return nil
 }
 
 // suspects returns the calls in flight that can be the cause of a request.

@@ -21,21 +21,29 @@ import (
 // input; it follows the thread that started the child and not the process; and it
 // reaches no grandchildren.
 //
-// Concurrency: begin and end note what the keeper should know, under mu; the
-// goroutine run, which exists from the first begin to rest, is the only one that
-// writes to it, and replaces it when it dies.
+// Concurrency: prepare, begin, forgo and end note what the keeper should know, under
+// mu; the goroutine run, which exists from the first prepare to rest, is the only one
+// that writes to it, and replaces it when it dies.
 type keeper struct {
-	wake chan struct{} // buffered 1: there is news
+	launch func(first []byte) (*exec.Cmd, *os.File, error) // startKeeper
+	wake   chan struct{}                                   // buffered 1: there is news
 
-	mu     sync.Mutex
-	groups map[int]string // process group → start time of its leader
-	news   []byte         // lines that the keeper has not been sent
-	stop   chan struct{}  // closed to end run; nil while there is none
-	done   chan struct{}  // closed by run
+	mu       sync.Mutex
+	starting int            // children between prepare and begin or forgo
+	groups   map[int]string // process group → start time of its leader
+	news     []byte         // lines that the keeper has not been sent
+	ready    chan struct{}  // closed by run when its first keeper has been started, or has failed
+	due      time.Time      // when that is waited for no longer
+	stop     chan struct{}  // closed to end run; nil while there is none
+	done     chan struct{}  // closed by run
 }
 
 // theKeeper is the only one: the mark it looks for is that of the process.
-var theKeeper = keeper{wake: make(chan struct{}, 1), groups: map[int]string{}}
+var theKeeper = newKeeper(startKeeper)
+
+func newKeeper(launch func(first []byte) (*exec.Cmd, *os.File, error)) *keeper {
+	return &keeper{launch: launch, wake: make(chan struct{}, 1), groups: map[int]string{}}
+}
 
 // keeperName and keeperOf begin the command line of a keeper, the process id of whom
 // it serves ends it. The name must have nothing in common with ours: who kills all
@@ -63,22 +71,63 @@ func RunKeeper() {
 	keeperArmed.Store(true)
 }
 
-// begin hands a process group to the keeper, which is started if there is none. It
-// must be called before the leader of the group is reaped, and does not wait.
-func (k *keeper) begin(group int, log *slog.Logger) {
-	if !canKeep || !keeperArmed.Load() {
+// keeperStart is how long children wait for the start of the keeper, which takes 2 ms.
+// Only one that hangs, not one that fails, makes them wait so long, and then once: servers
+// without a keeper are better than none. Where processors are short it takes longer, but
+// then most often the keeper has been forked, and knows the mark when it gets to run.
+const keeperStart = 100 * time.Millisecond
+
+// prepare must come before the start of a child, and begin or forgo after it. From then
+// on there is a keeper that knows our mark and so finds the child, even if we are killed
+// before it has been told of the group. Only the first keeper is waited for, not one
+// that replaces another.
+func (k *keeper) prepare(log *slog.Logger) {
+	if !keeps() {
+		return
+	}
+	k.mu.Lock()
+	k.starting++
+	if k.stop == nil {
+		before := k.done
+		k.ready, k.stop, k.done = make(chan struct{}), make(chan struct{}), make(chan struct{})
+		k.due = time.Now().Add(keeperStart)
+		go k.run(before, k.ready, k.stop, k.done, log)
+	}
+	ready, due := k.ready, k.due
+	k.mu.Unlock()
+	limit := time.NewTimer(time.Until(due))
+	defer limit.Stop()
+	select {
+	case <-ready:
+	case <-limit.C:
+	}
+}
+
+// keeps reports whether there can be a keeper.
+func keeps() bool { return canKeep && keeperArmed.Load() }
+
+// begin hands the process group of a child to the keeper. It must be called before the
+// leader of the group is reaped, and does not wait.
+func (k *keeper) begin(group int) {
+	if !keeps() {
 		return
 	}
 	started := startTime(group)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.starting--
 	k.groups[group] = started
 	k.tellLocked(sayBegin, strconv.Itoa(group), started)
-	if k.stop == nil {
-		before := k.done
-		k.stop, k.done = make(chan struct{}), make(chan struct{})
-		go k.run(before, k.stop, k.done, log)
+}
+
+// forgo says that a child could not be started.
+func (k *keeper) forgo() {
+	if !keeps() {
+		return
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.starting--
 }
 
 // end takes a group back that has no members any more.
@@ -94,7 +143,7 @@ func (k *keeper) end(group int) {
 // rest ends the keeper if there is nothing left to be kept, and waits for its end.
 func (k *keeper) rest() {
 	k.mu.Lock()
-	if k.stop == nil || len(k.groups) > 0 {
+	if k.stop == nil || k.starting+len(k.groups) > 0 {
 		k.mu.Unlock()
 		return
 	}
@@ -123,12 +172,11 @@ func keeperLine(b []byte, words ...string) []byte {
 	return append(b, '\n')
 }
 
-// recite replaces the news by everything a new keeper must know.
+// recite replaces the news by everything that has happened before a keeper was started.
 func (k *keeper) recite() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.news = nil
-	k.tellLocked(sayTree, treeMark(), strconv.Itoa(ownSession()))
 	for group, started := range k.groups {
 		k.tellLocked(sayBegin, strconv.Itoa(group), started)
 	}
@@ -145,17 +193,19 @@ func (k *keeper) take() []byte {
 
 // run sees to it that there is a keeper until stop is closed. Before is closed when the
 // goroutine before it has ended; nil if there was none.
-func (k *keeper) run(before, stop <-chan struct{}, done chan<- struct{}, log *slog.Logger) {
+func (k *keeper) run(before <-chan struct{}, ready chan<- struct{}, stop <-chan struct{}, done chan<- struct{}, log *slog.Logger) {
 	defer close(done)
 	if before != nil {
 		<-before
 	}
+	announce := sync.OnceFunc(func() { close(ready) })
 	for wait := (backoff{}); ; {
 		began := time.Now()
-		err := k.serve(stop)
+		err := k.serve(stop, announce)
 		if err == nil {
 			return
 		}
+		announce()
 		k.take() // the next one is told everything
 		wait.lost(time.Since(began))
 		delay := wait.next(err)
@@ -172,15 +222,16 @@ func (k *keeper) run(before, stop <-chan struct{}, done chan<- struct{}, log *sl
 // keeperPatience is how long the keeper may take to read what it is told.
 const keeperPatience = 2 * time.Second
 
-// serve starts one keeper and tells it the news until stop is closed. The error says
-// why it is no longer of use.
-func (k *keeper) serve(stop <-chan struct{}) error {
-	cmd, pipe, err := startKeeper()
+// serve starts one keeper and tells it the news until stop is closed. It calls announce
+// when there is one. The error says why it is no longer of use.
+func (k *keeper) serve(stop <-chan struct{}, announce func()) error {
+	cmd, pipe, err := k.launch(keeperLine(nil, sayTree, treeMark(), strconv.Itoa(ownSession())))
 	if err != nil {
 		return fmt.Errorf("starting it: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	announce()
 	k.recite()
 	for {
 		select {
@@ -208,8 +259,10 @@ func dismiss(cmd *exec.Cmd, pipe *os.File, ended <-chan error) {
 	_ = pipe.Close()
 }
 
-// startKeeper starts a keeper and returns our end of its pipe.
-func startKeeper() (*exec.Cmd, *os.File, error) {
+// startKeeper starts a keeper and returns our end of its pipe. The first lines are in the
+// pipe before anything is started: a keeper that gets to run only when we are gone reads
+// them all the same.
+func startKeeper(first []byte) (*exec.Cmd, *os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
@@ -230,7 +283,10 @@ func startKeeper() (*exec.Cmd, *os.File, error) {
 		// his own must find it; our own mark is not in it.
 		Env: append(os.Environ(), "GOMAXPROCS=1"),
 	}
-	if err := cmd.Start(); err != nil {
+	if _, err = w.Write(first); err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		_ = w.Close()
 		return nil, nil, err
 	}

@@ -67,13 +67,20 @@ func (w *watch) forgetEmpty() {
 	})
 }
 
-// sweep kills what carries the mark of the aggregator, until nothing is found: those
-// killed may have started others meanwhile.
+// sweep kills what carries the mark of the aggregator, until several looks in a row find
+// nothing: those killed may have started others meanwhile, and a process that is just
+// about to run a program shows no environment for a moment.
 func (w *watch) sweep() {
 	if w.tree == "" {
 		return
 	}
-	for end := time.Now().Add(keepSweep); killMarked(w.tree+"=") > 0 && time.Now().Before(end); {
-		time.Sleep(keepPoll)
+	end := time.Now().Add(keepSweep)
+	for clean := 0; time.Now().Before(end); time.Sleep(keepPoll) {
+		if clean++; killMarked(w.tree+"=") > 0 {
+			clean = 0
+		}
+		if clean == keepLooks {
+			return
+		}
 	}
 }

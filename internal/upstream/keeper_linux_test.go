@@ -96,18 +96,6 @@ func ignores(pid int, s syscall.Signal) bool {
 	return set>>(s-1)&1 == 1
 }
 
-// within asks again until ok, or fails the test.
-func within(t *testing.T, d time.Duration, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(d); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", d, what)
-		}
-	}
-}
-
 // carrying returns the living processes with an assignment in their environment.
 func carrying(assignment string) []int {
 	var found []int

@@ -28,6 +28,7 @@ const (
 	keepInput = 500 * time.Millisecond // for those that end with their input, then SIGTERM
 	keepTerm  = 300 * time.Millisecond // for those that end when they are told to, then SIGKILL
 	keepPoll  = 10 * time.Millisecond  // between looks for what left its group
+	keepLooks = 3                      // that must find nothing of that sort
 	keepSweep = 10 * time.Second       // for the search of what left its group; longer only for the unkillable
 )
 

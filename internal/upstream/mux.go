@@ -75,7 +75,7 @@ type mux struct {
 type muxCounts struct {
 	junk    atomic.Int64 // messages that are none, too large ones included
 	late    atomic.Int64 // responses and progress of no call in flight
-	dropped atomic.Int64 // log messages whose call is not known
+	dropped atomic.Int64 // log messages and other notifications of which it is not known whose they are
 	refused atomic.Int64 // answers to the server that found no room
 }
 
@@ -96,7 +96,7 @@ func newMux(server string, log *slog.Logger, notice func(Notice)) *mux {
 		m.notice = func(Notice) {}
 	}
 	m.info.Store(&Info{})
-	m.asks = newAsks(m.suspects, func(response []byte, _ bool) { m.offer(&frame{b: response, put: func() {}}) })
+	m.asks = newAsks(m.suspects, func(response []byte, _ bool, _ <-chan struct{}) { m.offer(&frame{b: response, put: func() {}}) })
 	return m
 }
 
@@ -105,6 +105,12 @@ func (m *mux) questions() *asks { return m.asks }
 
 func (m *mux) start(l link) {
 	m.link = l
+	if _, apart := l.(*sseLink); !apart { // whose messages take different ways
+		m.asks.tell = func(msg []byte, _ <-chan struct{}, sent func()) bool {
+			m.offer(&frame{b: msg, put: sync.OnceFunc(sent)})
+			return true
+		}
+	}
 	go m.read()
 }
 
@@ -234,6 +240,9 @@ func (m *mux) Err() error {
 
 // skippedLines implements processTransport for the links that have a process.
 func (m *mux) skippedLines() int64 { return m.count.junk.Load() }
+
+// strayMessages counts what belonged to nobody.
+func (m *mux) strayMessages() int64 { return m.count.dropped.Load() }
 
 var (
 	errClosed = errors.New("the connection was closed")

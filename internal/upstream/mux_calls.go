@@ -22,6 +22,7 @@ type waiter struct {
 	doubt        *time.Timer // fails the call unless its answer comes soon
 	order        int64       // of registration on this connection
 	session      string
+	task         string
 
 	// mu is held while events runs: Call takes it before it returns, so that no event
 	// is delivered after the reply.
@@ -39,7 +40,7 @@ func (m *mux) register(r *Request) (*waiter, error) {
 	}
 	w.housekeeping, w.listens = isHousekeeping(r.Method), r.Method == "subscriptions/listen"
 	w.opens = r.Method == "initialize" || r.Method == "server/discover"
-	w.session = r.Session
+	w.session, w.task = r.Session, r.Task
 	w.mu.Lock()
 	w.id, w.events, w.asks = r.ID, r.Events, r.Ask
 	w.mu.Unlock()
@@ -122,6 +123,18 @@ func (m *mux) owner() (one *waiter, its int64) {
 	return one, its
 }
 
+// callOf returns a call of a session that can be the cause of messages, and its id.
+func (m *mux) callOf(session string) (*waiter, int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, w := range m.calls {
+		if session != "" && w.session == session && !w.housekeeping {
+			return w, id
+		}
+	}
+	return nil, 0
+}
+
 // suspects returns the calls in flight that can be the cause of a request.
 func (m *mux) suspects() []suspect {
 	m.mu.Lock()
@@ -129,7 +142,7 @@ func (m *mux) suspects() []suspect {
 	all := make([]suspect, 0, m.owners)
 	for id, w := range m.calls {
 		if !w.housekeeping && !w.opens {
-			all = append(all, suspect{id: id, order: w.order, session: w.session, takes: w.asks != nil,
+			all = append(all, suspect{id: id, order: w.order, session: w.session, task: w.task, takes: w.asks != nil,
 				deliver: func(a Ask) bool { return w.ask(id, a) }})
 		}
 	}
@@ -211,7 +224,7 @@ func isHousekeeping(method string) bool {
 	switch method {
 	case "ping", "server/discover", "logging/setLevel",
 		"resources/subscribe", "resources/unsubscribe", "subscriptions/listen",
-		"tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list", "tasks/list", "tasks/cancel":
 		return true
 	}
 	return false

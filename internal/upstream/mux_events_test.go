@@ -64,7 +64,7 @@ func TestRequestsOfAServerAreAnsweredAtOnce(t *testing.T) {
 	for method, want := range map[string]string{
 		"ping":                   `{"jsonrpc":"2.0","id":"s-1","result":{}}`,
 		"roots/list":             `{"jsonrpc":"2.0","id":"s-1","result":{"roots":[]}}`,
-		"sampling/createMessage": `{"jsonrpc":"2.0","id":"s-1","error":{"code":-32601,"message":"no client is available for this request"}}`,
+		"sampling/createMessage": `{"jsonrpc":"2.0","id":"s-1","error":{"code":-32600,"message":"no client is available for this request"}}`,
 	} {
 		t.Run(method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

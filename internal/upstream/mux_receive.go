@@ -69,6 +69,7 @@ func (m *mux) respond(msg *wire.Message, f *frame) bool {
 	switch {
 	case msg.Error.OK():
 		w.reply.Err = wire.ParseRPCError(msg.Error.Of(msg.Raw))
+		m.asks.server().shown.noteError(w.reply.Err, w.session)
 	case msg.Body.Raw[0] == '{':
 		w.reply.Result = msg.Body
 	case string(msg.Body.Raw) == "null" && w.housekeeping:
@@ -97,21 +98,38 @@ func (m *mux) notification(msg *wire.Message) {
 	switch msg.Method {
 	case "notifications/progress":
 		m.progress(msg)
-	case "notifications/message":
-		w, id := m.owner()
-		if w == nil || !w.deliver(id, event(msg)) {
-			m.count.dropped.Add(1)
-		}
 	case "notifications/cancelled":
 		m.cancelled(msg)
 	default:
-		if !aboutServer(msg.Method) {
-			if w, id := m.owner(); w != nil && w.deliver(id, event(msg)) {
-				return
-			}
+		if hasAddress(msg.Method) {
+			m.announce(msg, "")
+			return
 		}
-		m.notice(Notice{Server: m.server, Method: msg.Method, Params: bytes.Clone(params(msg))})
+		m.aside(msg)
 	}
+}
+
+// aside hands on a notification that has no address: to the call whose it is, or to the
+// session, if either is clear.
+func (m *mux) aside(msg *wire.Message) {
+	alone, session := m.asks.alone.Load(), ""
+	w, id := m.owner()
+	if msg.Method == elicitationComplete && !alone {
+		session = m.asks.server().shown.addressee(params(msg))
+		w, id = m.callOf(session)
+	}
+	switch {
+	case w != nil && w.deliver(id, event(msg)):
+	case !alone && (msg.Method == "notifications/message" || msg.Method == elicitationComplete && session == ""):
+		m.count.dropped.Add(1)
+	default:
+		m.announce(msg, session)
+	}
+}
+
+// announce hands a notification to the owner of the connection.
+func (m *mux) announce(msg *wire.Message, session string) {
+	m.notice(Notice{Server: m.server, Session: session, Method: msg.Method, Params: bytes.Clone(params(msg))})
 }
 
 // progress finds the call by the token, which is the id of its request.

@@ -61,16 +61,20 @@ func (f *front) publishLocked() {
 	}
 }
 
-// use lends the connection to fn, or one that belongs to the session or the call. Asking
-// says that the client can be asked.
-func (o *owner) use(ctx context.Context, session string, asking bool, fn func(Conn) error) error {
+// use lends the connection to fn, or one that belongs to the session or the call.
+func (o *owner) use(ctx context.Context, session string, fn func(Conn) error) error {
 	if o.alone {
 		return o.useAlone(ctx, session, fn)
 	}
-	if asking && o.asking.marked.Load() {
-		return o.useApart(ctx, session, fn)
-	}
 	return o.useShared(ctx, fn)
+}
+
+// useAsking is use for a client that can be asked.
+func (o *owner) useAsking(ctx context.Context, session, principal string, fn func(Conn) error) error {
+	if !o.alone && o.asking.marked.Load() {
+		return o.useApart(ctx, session, principal, fn)
+	}
+	return o.use(ctx, session, fn)
 }
 
 // useShared lends the connection of all.

@@ -67,11 +67,13 @@ func startProcess(s *config.Server, o *Options) (*process, error) {
 		gone:      make(chan struct{}),
 	}
 	cmd.Env = append(cmd.Env, p.mark)
+	theKeeper.prepare(o.log())
 	errOut, err := p.start()
 	if err != nil {
+		theKeeper.forgo()
 		return nil, fault.Of(fault.Unreachable, s.Name, "command %q cannot be started: %w", s.Command, err)
 	}
-	theKeeper.begin(p.pid(), o.log())
+	theKeeper.begin(p.pid())
 	p.stderr = newStderrTail(errOut, o.Limits.Stderr, secretsOf(s))
 	go p.stderr.read()
 	go p.reap()

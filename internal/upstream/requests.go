@@ -15,5 +15,5 @@ func answerRequest(dst, id []byte, method string) []byte {
 	case "roots/list":
 		return wire.AppendResult(dst, id, wire.Value{Raw: []byte(`{"roots":[]}`)})
 	}
-	return wire.AppendError(dst, id, errNoClient)
+	return wire.AppendError(dst, id, refusal(method, noClient))
 }

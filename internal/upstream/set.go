@@ -225,15 +225,16 @@ func (s *Set) signal() {
 // set to session it has a connection of its own, until EndSession or until it has not
 // been used for a while; with call, or without a session, each Use has one.
 func (s *Set) Use(ctx context.Context, server, session string, fn func(Conn) error) error {
-	return s.use(ctx, server, session, false, fn)
+	return s.withOwner(server, func(o *owner) error { return o.use(ctx, session, fn) })
 }
 
 // UseAsking is Use for a client that can be asked (Request.Ask). A shared connection is
 // no good for it once the server has been found to ask without saying for which call:
 // from then on such a session has a connection of its own, as with sharing set to
-// session, or its calls run one at a time, as the setting asks says.
-func (s *Set) UseAsking(ctx context.Context, server, session string, fn func(Conn) error) error {
-	return s.use(ctx, server, session, true, fn)
+// session, or its calls run one at a time, as the setting asks says. Calls without a
+// session never share such a connection with those of another principal.
+func (s *Set) UseAsking(ctx context.Context, server, session, principal string, fn func(Conn) error) error {
+	return s.withOwner(server, func(o *owner) error { return o.useAsking(ctx, session, principal, fn) })
 }
 
 // EraOf returns the era of a server as its last connection has shown it, which may be
@@ -246,20 +247,6 @@ func (s *Set) EraOf(server string) (era wire.Era, known bool) {
 	version := o.status.Load().Version
 	era, _ = wire.EraOf(version) // what it does not know is older than what it does
 	return era, version != ""
-}
-
-func (s *Set) use(ctx context.Context, server, session string, asking bool, fn func(Conn) error) error {
-	for {
-		o := s.roster.Load().byName[server]
-		if o == nil {
-			return notConfigured(server)
-		}
-		err := o.use(ctx, session, asking, fn)
-		if err == nil || !errors.Is(err, errRemoved) {
-			return err
-		}
-		// The configuration has changed since: there is another owner, or none.
-	}
 }
 
 // Await waits as Use does until a server is connected, whatever its sharing, and lends

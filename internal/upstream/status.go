@@ -90,6 +90,9 @@ func (o *owner) current() *Status {
 	if c, ok := l.conn.(countingTransport); ok {
 		s.Skipped = c.skippedLines()
 	}
+	if c, ok := l.conn.(interface{ strayMessages() int64 }); ok {
+		s.Skipped += c.strayMessages()
+	}
 	return &s
 }
 

@@ -180,7 +180,7 @@ func (o *owner) subscribe(ctx context.Context, uri string) error {
 	}
 	defer o.subs.leave(uri, sub)
 	if o.subs.count(sub, 0) == 0 {
-		err = o.use(ctx, "", false, func(c Conn) error {
+		err = o.use(ctx, "", func(c Conn) error {
 			err := o.enlist(ctx, c, sub, uri)
 			if err == nil {
 				o.subs.tell(sub, c)

@@ -310,13 +310,7 @@ func TestSubscriptionsOfTheSDK(t *testing.T) {
 // eventually waits for something that real connections bring about.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not come", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	within(t, 10*time.Second, what, ok)
 }
 
 // asked counts requests of a method. One that a forgotten session has cut off is
