@@ -116,7 +116,7 @@ func (r *Router) job(c, by *Call) *results.Job {
 		Session: c.Session, Owner: c.Principal, Links: c.links(),
 	}
 	if c.meta.ProgressToken != nil || c.host != nil { // with a host it depends on who is there
-		j.Progress = c.tell
+		j.Progress = func(message string) { r.tell(c, message) }
 	}
 	return j
 }
@@ -201,12 +201,16 @@ const nothingHigher = math.MaxInt64
 
 // tell sends the client a progress notification of ours, behind those of the server:
 // each must be higher than the one before (specification, utilities/progress).
-func (c *Call) tell(message string) {
-	sink := c.events()
+func (r *Router) tell(c *Call, message string) {
+	sink, token := c.Events, c.meta.ProgressToken
+	if c.host != nil {
+		sink, token = c.host.relay(nil, false), []byte(`0`) // the client's own takes its place
+	}
 	if sink == nil || c.furthest.Load() == nothingHigher {
 		return
 	}
-	params := strconv.AppendInt([]byte(`{"progressToken":0,"progress":`), c.furthest.Add(1), 10)
+	params := append(append([]byte(`{"progressToken":`), token...), `,"progress":`...)
+	params = strconv.AppendInt(params, c.furthest.Add(1), 10)
 	params = wire.AppendQuote(append(params, `,"message":`...), message)
 	sink(upstream.Event{Method: "notifications/progress", Params: append(params, '}')})
 }

@@ -355,7 +355,7 @@ func TestASharedSummaryDoesNotWaitForTheClientOfACallThatIsOver(t *testing.T) {
 		call := func(ctx context.Context) router.Reply {
 			c := newCall(t, r.Router, "up__big", `{}`)
 			c.Caps = []byte(everyCapability)
-			c.Ask = func(ctx context.Context, _ string, _ []byte) ([]byte, *wire.RPCError) {
+			c.Ask = func(ctx context.Context, _ string, _ []byte, _ func([]byte)) ([]byte, *wire.RPCError) {
 				asked++
 				<-ctx.Done()
 				return nil, &wire.RPCError{Code: -32603, Message: "gave up"}
