@@ -70,7 +70,7 @@ func TestTheExampleIsRightWhenUncommented(t *testing.T) {
 	demo.ToolVersions = map[string][]string{"echo": {"1.0.0"}}
 	demo.Queue = "heavy"
 	demo.Results = config.ResultRules{Policy: "digest", Structured: "keep", Summarizers: []string{"sampling"}}
-	demo.Mask.Sets, demo.Mask.Code = []string{"default"}, []string{"kubernetes_secret"}
+	demo.Mask.Sets, demo.Mask.Code = []string{"all"}, []string{"kubernetes_secret"}
 	demo.Mask.Patterns = map[string]string{"ticket": "SECRET-[0-9]+"}
 	demo.ToolOverrides = map[string]*config.ToolOverride{"echo": {Queue: "heavy", Idempotent: new(true),
 		Results:  config.ResultRules{Policy: "pass", Structured: "keep", Summarizers: []string{"digest"}},

@@ -74,7 +74,7 @@ type Summarizer struct {
 
 // Mask says what is hidden in results before anybody sees them.
 type Mask struct {
-	Sets     []string          `yaml:"sets" each:"maskset" doc:"Built-in patterns: default finds keys, tokens, private keys and passwords of well-known form; generic also whatever stands behind a telling name."`
+	Sets     []string          `yaml:"sets" each:"maskset" doc:"Built-in kinds of secrets: default is all of well-known form, generic what stands behind a telling name, all both; the others are parts of default."`
 	Patterns map[string]string `yaml:"patterns" doc:"Own patterns: a name, then a regular expression (RE2). What its first group matches is hidden, or all of it if it has none."`
 	Code     []string          `yaml:"code" each:"maskcode" doc:"Maskers that know a format: kubernetes_secret hides the data of Secrets in JSON and YAML."`
 }
@@ -85,14 +85,14 @@ func (m Mask) IsZero() bool { return len(m.Sets)+len(m.Patterns)+len(m.Code) == 
 // ServerMask is what is hidden in the results of one server.
 type ServerMask struct {
 	General  bool              `yaml:"general" default:"true" doc:"Also what the general mask hides."`
-	Sets     []string          `yaml:"sets" each:"maskset" doc:"Built-in patterns."`
+	Sets     []string          `yaml:"sets" each:"maskset" doc:"Built-in kinds of secrets, see mask.sets."`
 	Patterns map[string]string `yaml:"patterns" doc:"Own patterns: a name, then a regular expression (RE2)."`
 	Code     []string          `yaml:"code" each:"maskcode" doc:"Maskers that know a format."`
 }
 
 // MaskSets and MaskCodes are the names that sets and code take, in the order of the documentation.
 var (
-	MaskSets  = []string{"default", "generic"}
+	MaskSets  = []string{"all", "default", "generic", "ai", "chat", "cloud", "database", "keys", "kubernetes", "mail", "packages", "payment", "saas", "vcs", "web"}
 	MaskCodes = []string{"kubernetes_secret"}
 )
 

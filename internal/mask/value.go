@@ -14,6 +14,7 @@ type value struct {
 	code   bool // it can be an expression of a program instead
 	tight  bool
 	colon  bool
+	words  bool   // it can be more than one word
 	stops  *class // what ends a bare word
 }
 
@@ -32,7 +33,7 @@ var (
 // valueAt reads the value that begins at a.at for the name at from.
 func (f *finder) valueAt(a assignment, from int, n *named) value {
 	b, i := f.b, a.at
-	v := value{code: a.op == 'w', tight: a.tight, colon: a.op == ':'}
+	v := value{code: a.op == 'w', tight: a.tight, colon: a.op == ':', words: n.form == asPassword}
 	if b[i] == '[' {
 		if j := skipAny(b, i+1, " \t\r\n", false); j < len(b) && (b[j] == '"' || b[j] == '\'') {
 			v.list, i = true, j
@@ -60,6 +61,13 @@ func (f *finder) valueAt(a assignment, from int, n *named) value {
 	if (b[i] == '|' || b[i] == '>') && a.op == ':' {
 		return block(b, i, v)
 	}
+	v.bare(b, i, from, a)
+	return v
+}
+
+// bare reads a value without quotes and judges by what is around it whether it can be
+// something else.
+func (v *value) bare(b []byte, i, from int, a assignment) {
 	begins := from
 	for begins > 0 && bytes.IndexByte([]byte(" \t-"), b[begins-1]) >= 0 {
 		begins--
@@ -87,12 +95,11 @@ func (f *finder) valueAt(a assignment, from int, n *named) value {
 	case !a.tight && v.hi < len(b) && bytes.IndexByte([]byte(",;)"), b[v.hi]) >= 0 && !a.named:
 		v.code = v.code || identifier(b[v.lo:v.hi])
 	}
-	if v.alone && a.op == ':' && !ends && end > v.hi && n.form == asPassword && digit(b[v.lo:v.hi]) {
+	if v.alone && a.op == ':' && !ends && end > v.hi && v.words && digit(b[v.lo:v.hi]) { // a password of several words
 		for v.hi < len(b) && b[v.hi] != '\n' && b[v.hi] != '\r' && !bytes.HasPrefix(b[v.hi:], []byte(" #")) {
 			v.hi++
 		}
 	}
-	return v
 }
 
 // startOf steps back over a word that introduces an assignment.
