@@ -83,9 +83,9 @@ type App struct {
 	rejected map[string]string // server → the rejected definitions that were told last
 }
 
-// New builds everything and connects nothing. Run or Start must follow: they end
-// what it has begun.
-func New(o Options) (*App, error) {
+// New builds everything and connects nothing. Run, Start or Discard must follow: they
+// end what it has begun.
+func New(o Options) (_ *App, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -114,6 +114,11 @@ func New(o Options) (*App, error) {
 	if a.results, err = a.newResults(c, o.StateDir); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			a.Discard()
+		}
+	}()
 	a.set = upstream.New(upstream.Options{
 		Log: o.Log, Limits: c.Limits, Version: o.Version, Builtins: builtin.Servers(),
 		StartConcurrency: c.StartConcurrency, AcquireTimeout: c.AcquireTimeout, Notify: a.notice,
@@ -160,13 +165,18 @@ func (a *App) openStore(dir string) *store.Store {
 	return s
 }
 
+// Discard ends what New has begun, in place of Run.
+func (a *App) Discard() {
+	a.results.Close()
+	a.memory.Close()
+}
+
 // Run connects the upstreams and serves the added faces until ctx ends, a face ends
 // or one fails. Then it stops accepting, lets calls in flight finish within
 // limits.drain, ends the connections and returns once everything has stopped.
 func (a *App) Run(ctx context.Context) error {
 	defer keepHeapFloor()()
-	defer a.memory.Close()
-	defer a.results.Close()
+	defer a.Discard()
 	if c := a.config(); a.reread != nil && c.Watch {
 		a.add("watch", func(ctx context.Context) error {
 			return watchFile(ctx, c.Path, func() { _, _ = a.Reload(ctx, "file changed") })

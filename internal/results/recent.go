@@ -32,10 +32,14 @@ func (r *Reducer) Note(session, tool string, arguments []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	calls, _ := m.sessions.Get(session)
-	if n := len(calls); n >= recentCalls {
+	what, n := string(call[:min(len(call), recentBytes)]), len(calls)
+	if n > 0 && calls[n-1] == what {
+		return // says nothing new, and would keep the summary of the same result from being found again
+	}
+	if n >= recentCalls {
 		calls = calls[n-recentCalls+1:]
 	}
-	m.sessions.Add(session, append(calls[:len(calls):len(calls)], string(call[:min(len(call), recentBytes)])))
+	m.sessions.Add(session, append(calls[:len(calls):len(calls)], what))
 }
 
 // of returns the calls before the last one, which is the one that asks.

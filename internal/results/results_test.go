@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/keep"
@@ -355,4 +357,57 @@ func TestSetsOfTheConfigurationAreThoseOfTheMasks(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestALineThatIsTooLongForAPageGoesOnAtAByte(t *testing.T) {
+	c := settings(func(r *config.Results) { r.Policy = "page" })
+	s := newShop(t, c)
+	text := "Here it is:\n" + strings.Repeat(`{"id":12345,"name":"ünknown"},`, 1000)
+	small, _ := s.Reduce(t.Context(), job(c), result(text, ""))
+	d := decode(t, small)
+	head, page, _ := strings.Cut(d.Content[0].Text, "]\n\n")
+	_, after, _ := strings.Cut(head, "go on with offset: ")
+	var next int
+	if _, err := fmt.Sscanf(after, "%d", &next); err != nil || len(page) < 500 || !strings.HasPrefix(text, page) || next != len(page) {
+		t.Fatalf("%v: %d bytes, %s", err, len(page), head)
+	}
+	out, err := s.Read(t.Context(), "alice", fmt.Appendf(nil, `{"handle":%q,"offset":%d,"bytes":100}`, handle(t, d), next))
+	if err != nil || !strings.HasPrefix(string(out), text[next:next+90]) {
+		t.Errorf("%.200s, %v", out, err)
+	}
+}
+
+func TestAResultThatWouldNotBecomeSmallerIsPassedOn(t *testing.T) {
+	for _, policy := range []string{"page", "digest", "summarize"} {
+		c := settings(func(r *config.Results) { r.Policy, r.ThresholdTokens = policy, 10 })
+		s := newShop(t, c)
+		if small, ok := s.Reduce(t.Context(), job(c), result(numbered(3), "")); ok {
+			t.Errorf("%s: became %s", policy, small)
+		}
+		if len(s.done) != 0 {
+			t.Errorf("%s: told of %+v", policy, s.done)
+		}
+	}
+}
+
+// A change of the configuration does not take away the summary that is being written.
+func TestSummariesSurviveNewModels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings(func(r *config.Results) { r.Policy = "summarize" })
+		s := newShop(t, c)
+		j := job(c)
+		j.Ask = func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+			next := settings(func(r *config.Results) { r.Policy, r.Summary.Concurrency = "summarize", 2 })
+			if err := s.Configure(next); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Second)
+			return []byte(`{"role":"assistant","model":"m","content":{"type":"text","text":"late, but whole"}}`), ctx.Err()
+		}
+		small, _ := s.Reduce(t.Context(), j, result(numbered(1000), ""))
+		if d := decode(t, small); !strings.HasSuffix(d.Content[0].Text, "late, but whole") {
+			t.Errorf("%.300s", d.Content[0].Text)
+		}
+		time.Sleep(time.Hour)
+	})
 }

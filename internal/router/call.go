@@ -42,8 +42,8 @@ type Call struct {
 	Params *wire.Object // as the client sent them; its bytes are the caller's again once the call is over
 
 	Era      wire.Era // the client's
+	Links    bool     // the client knows links to resources; modern ones do anyway
 	Session  string   // key of the client's session, "" if it has none
-	Revision string   // of the protocol, agreed on by a legacy session; "" for others
 	LogLevel string   // the least log level the client wants, "" if it named none
 
 	// Events receives what the upstream says during the call, ready for the client,
@@ -153,6 +153,7 @@ type Reply struct {
 	Err    *wire.RPCError
 
 	ToolError bool // the result says that the tool has failed
+	parked    bool // the result asks the client for something while the call goes on
 
 	// Release gives the buffer under Result back once it has been written; nil if
 	// there is nothing to give back.

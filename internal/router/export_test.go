@@ -24,11 +24,16 @@ func (r *Router) Queues() *limit.Queues { return r.queues }
 // Answered is the path of a call to a server of an era that gives a result, or an error
 // if that is not nil.
 func (r *Router) Answered(era wire.Era, result *wire.Object, rpc *wire.RPCError) Handler {
-	return r.Chain(func(_ context.Context, c *Call) (Reply, error) {
+	var send Handler
+	send = func(ctx context.Context, c *Call) (Reply, error) {
+		if m := c.Gen.Masks[c.Server]; m != nil && c.masker == nil {
+			return r.masked(ctx, c, m, send)
+		}
 		a := upstream.Reply{Err: rpc}
 		if result != nil {
 			a.Result = *result
 		}
 		return r.answer(c, era, &a)
-	})
+	}
+	return r.Chain(send)
 }

@@ -53,7 +53,7 @@ func (r *Router) interact(next Handler) Handler {
 			return next(ctx, c)
 		}
 		c.asked = &asked{c.Server, c.Name}
-		if bridge.Continues(c.Params) {
+		if c.resumes() {
 			return r.resume(ctx, c, next)
 		}
 		return r.begin(ctx, c, next)
@@ -67,6 +67,11 @@ type asked struct{ server, name string }
 // (specification 2026-07-28, basic/patterns/mrtr: Supported Requests).
 func hasRounds(method string) bool {
 	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
+}
+
+// resumes reports whether the call goes on with an earlier one of its modern client.
+func (c *Call) resumes() bool {
+	return c.Era == wire.Modern && hasRounds(c.Method) && bridge.Continues(c.Params)
 }
 
 // begin makes a call of a modern client. Only one that can be asked, by a server that may
@@ -105,15 +110,18 @@ func (r *Router) resume(ctx context.Context, c *Call, next Handler) (Reply, erro
 		return Reply{}, &wire.RPCError{Code: wire.CodeInvalidParams, Message: "invalid params: " + err.Error()}
 	}
 	if sealed == "" && !c.Params.Field("requestState").OK() {
+		r.started(c)
 		return r.begin(ctx, c, next) // modern servers need not give a state
 	}
 	st, refusal := r.open(c, sealed)
 	if refusal != nil {
 		return Reply{}, refusal
 	}
-	switch st.Kind {
-	case bridge.Parked:
+	if st.Kind == bridge.Parked {
 		return r.lot.resume(ctx, c, st, responses)
+	}
+	r.started(c)
+	switch st.Kind {
 	case bridge.Anew:
 		for _, a := range responses {
 			if !a.Accepted() {
@@ -212,7 +220,6 @@ func (r *Router) asks(c *Call, reply Reply, a *upstream.Reply) (Reply, error) {
 		st.Upstream = got.State
 		reply.Result = bridge.ReplaceState(reply.Result, &a.Result, r.lot.seal.Seal(st))
 	}
-	reply.by = nil
 	return reply.over(a), nil
 }
 

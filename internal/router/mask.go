@@ -11,37 +11,38 @@ import (
 	"mcp-aggregator/internal/wire"
 )
 
-// mask hides secrets in everything that a server says during a call, before anybody
-// else sees it: results and errors, progress and log messages, questions to the client.
-// It is next to send, so that each target of a call has the masker of its own server.
-func (r *Router) mask(next Handler) Handler {
-	return func(ctx context.Context, c *Call) (Reply, error) {
-		m := c.Gen.Masks[c.Server]
-		if m == nil {
-			return next(ctx, c)
+// masked makes a call of a server that has a masker. It hides secrets in everything that
+// the server says, before anybody else sees it: results and errors, progress and log
+// messages, questions to the client.
+func (r *Router) masked(ctx context.Context, c *Call, m *mask.Masker, send Handler) (Reply, error) {
+	out := *c
+	out.masker = &masker{m, r.count(c.Server)}
+	if asks := c.asks; asks != nil {
+		out.asks = func(a upstream.Ask) {
+			a.Params = out.masked(a.Params)
+			asks(a)
 		}
-		out := *c
-		out.masker = &masker{m, r.count(c)}
-		if asks := c.asks; asks != nil {
-			out.asks = func(a upstream.Ask) {
-				a.Params = out.masked(a.Params)
-				asks(a)
-			}
-		}
-		reply, err := next(ctx, &out)
-		if err != nil {
-			return reply, out.masker.fault(err)
-		}
-		return out.masker.reply(reply), nil
 	}
+	reply, err := send(ctx, &out)
+	if err != nil {
+		return reply, out.masker.fault(err)
+	}
+	return out.masker.reply(reply), nil
+}
+
+// hide hides secrets in what a server says outside of calls.
+func (r *Router) hide(server string, params wire.Value) []byte {
+	if m := r.Generation().Masks[server]; m != nil && len(params.Raw) > 0 {
+		params = (&masker{m, r.count(server)}).value(params)
+	}
+	return params.Bytes()
 }
 
 // count tells the watch how often something was hidden.
-func (r *Router) count(c *Call) mask.Count {
+func (r *Router) count(server string) mask.Count {
 	if r.watch.Masked == nil {
 		return nil
 	}
-	server := c.Server
 	return func(kind string, n int) { r.watch.Masked(server, kind, n) }
 }
 
@@ -51,8 +52,7 @@ type masker struct {
 	count mask.Count
 }
 
-// reply hides what a result or an error holds. Members that were replaced already are
-// not looked at.
+// reply hides what a result or an error holds.
 func (m *masker) reply(reply Reply) Reply {
 	if e := reply.Err; e != nil {
 		reply.Err = m.rpc(e)
@@ -64,16 +64,19 @@ func (m *masker) reply(reply Reply) Reply {
 		}
 		return reply
 	}
-	v := reply.Result
-	if len(v.Raw) == 0 {
-		return reply
+	if len(reply.Result.Raw) > 0 {
+		reply.Result = m.value(reply.Result)
 	}
+	return reply
+}
+
+// value hides what one JSON value holds, where it has not been replaced already.
+func (m *masker) value(v wire.Value) wire.Value {
 	found := m.Edits(v.Raw, wire.Span{Hi: len(v.Raw)}, m.count)
 	if len(found) == 0 {
-		return reply
+		return v
 	}
-	reply.Result = v.With(slices.DeleteFunc(found, func(f wire.Edit) bool { return within(v.Edits, f.Span) })...)
-	return reply
+	return v.With(slices.DeleteFunc(found, func(f wire.Edit) bool { return within(v.Edits, f.Span) })...)
 }
 
 // within reports whether a span is touched by one of the edits.
@@ -111,11 +114,7 @@ func (m *masker) rpc(e *wire.RPCError) *wire.RPCError {
 
 // bytes hides what one JSON value holds.
 func (m *masker) bytes(raw []byte) []byte {
-	edits := m.Edits(raw, wire.Span{Hi: len(raw)}, m.count)
-	if len(edits) == 0 {
-		return raw
-	}
-	return wire.Value{Raw: raw, Edits: edits}.Bytes()
+	return m.value(wire.Value{Raw: raw}).Bytes()
 }
 
 // masked hides what one JSON value holds, if the server of the call has a masker.

@@ -1,10 +1,13 @@
 package router_test
 
+//lint:file-ignore SA1019 roots, sampling and logging are deprecated in 2026-07-28 and in use everywhere.
+
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -253,5 +256,53 @@ func TestMaskingAndTranslatingDoNotGetInEachOthersWay(t *testing.T) {
 	}
 	if found < 500 {
 		t.Errorf("only %d results had something to hide", found)
+	}
+}
+
+func TestMessagesOutsideOfCallsShowNoSecret(t *testing.T) {
+	tasks := newCounter(wire.Legacy)
+	web := httptest.NewServer(tasks.Raw)
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	c := pressing(wire.Legacy, "pass")
+	c.Servers[0].Type, c.Servers[0].Builtin, c.Servers[0].URL = config.TypeHTTP, "", web.URL
+	o := hides["up"]
+	o.Patterns = append(o.Patterns, mask.Pattern{Name: "long", Regexp: `[A-Za-z0-9_-]{22,}`}) // as our names of tasks are
+	r := newPress(t, c, nil, map[string]mask.Options{"up": o})
+
+	if got := string(r.TaskFor("s", "up", []byte(`{"data":{"`+secret+`":"`+secret+`"}}`))); got != `{"data":{"[masked:ticket]":"[masked:ticket]"}}` {
+		t.Errorf("a notification: %s", got)
+	}
+	if got := string(r.TaskFor("s", "other", []byte(`{"data":"`+secret+`"}`))); !strings.Contains(got, secret) {
+		t.Errorf("of a server without masks: %s", got)
+	}
+	if got := r.TaskFor("s", "up", nil); got != nil {
+		t.Errorf("no params became %s", got)
+	}
+	if got := string(r.AskFor("s", "up", upstream.Ask{Method: "elicitation/create", Params: []byte(`{"message":"` + secret + `"}`)}).Params); got != `{"message":"[masked:ticket]"}` {
+		t.Errorf("a question: %s", got)
+	}
+
+	p := newPerson(t, r.Router, wire.Legacy)
+	var made struct{ Task struct{ TaskID string } }
+	if err := json.Unmarshal([]byte(p.call("tools/call", `{"name":"up__work","arguments":{},"task":{}}`)), &made); err != nil || len(made.Task.TaskID) < 20 {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	id := made.Task.TaskID
+	session, params, ok := r.TaskStatus(upstream.Notice{Server: "up", Params: []byte(`{"taskId":"1","statusMessage":"` + secret + `"}`)})
+	if want := `{"taskId":"` + id + `","statusMessage":"[masked:ticket]"}`; !ok || session != "session " || string(params) != want {
+		t.Errorf("the status of a task: %v %q %s, want %s", ok, session, params, want)
+	}
+	related := `{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"%s"}},"message":"%s"}`
+	if got, want := string(r.TaskFor("session ", "up", fmt.Appendf(nil, related, "1", secret))), fmt.Sprintf(related, id, "[masked:ticket]"); got != want {
+		t.Errorf("about a task: %s, want %s", got, want)
+	}
+}
+
+func TestFailuresThatQuoteAServerShowNoSecret(t *testing.T) {
+	r := newPress(t, pressing(wire.Legacy, "pass"), upWith(map[string]tool{"big": answers("x")}), hides)
+	c := newCall(t, r.Router, "up__big", `{}`)
+	_, err := r.Answered(wire.Modern, nil, &wire.RPCError{Code: wire.CodeMissingCapability, Message: "needs " + secret})(t.Context(), c)
+	if err == nil || !strings.Contains(err.Error(), "needs [masked:ticket]") || strings.Contains(fmt.Sprintf("%v %+v", err, err), secret) {
+		t.Errorf("%v", err)
 	}
 }

@@ -18,7 +18,8 @@ const levelCall = slog.LevelDebug
 // they run on the path of the call and must not block.
 type Watch struct {
 	// Started is told of a call of a tool once it is known where it goes, and Ended how
-	// it ended. Both have the same number.
+	// it ended. Both have the same number. A call that has to wait for answers of a modern
+	// client, which come with other requests, is one.
 	Started func(id int64, server, tool string)
 	Ended   func(id int64, server, tool, kind string, took time.Duration)
 
@@ -61,7 +62,19 @@ func (r *Router) started(c *Call) {
 	}
 }
 
-// ended tells of the end of a call.
+// tellEnd tells how a call ended that those who watch have been told of.
+func (r *Router) tellEnd(c *Call, kind string) {
+	if c.id == 0 || r.watch.Ended == nil {
+		return
+	}
+	began := c.began
+	if c.host != nil { // with an earlier request
+		began = c.host.call.began
+	}
+	r.watch.Ended(c.id, c.Server, c.tool(), kind, time.Since(began))
+}
+
+// ended tells of the end of a call, or of the part of it that a client waits for.
 func (r *Router) ended(ctx context.Context, c *Call, reply *Reply, err error, panicked bool) {
 	logged := r.log.Enabled(ctx, levelCall)
 	counted := r.watch.Called != nil && c.Method == "tools/call"
@@ -80,10 +93,10 @@ func (r *Router) ended(ctx context.Context, c *Call, reply *Reply, err error, pa
 		kind = telemetry.ToolError
 	}
 	took := time.Since(c.began)
-	if c.id != 0 && r.watch.Ended != nil {
-		r.watch.Ended(c.id, c.Server, c.tool(), kind, took)
+	if !reply.parked {
+		r.tellEnd(c, kind)
 	}
-	if sized := r.watch.Sized; sized != nil && err == nil && c.Method == "tools/call" {
+	if sized := r.watch.Sized; sized != nil && err == nil && !reply.parked && c.Method == "tools/call" {
 		sized(c.Server, reply.Result.Len())
 	}
 	if counted {

@@ -12,27 +12,22 @@ import (
 )
 
 // own answers what the aggregator offers itself: its tools, and the originals of results
-// that were made smaller. No server sees these calls.
-func (r *Router) own(next Handler) Handler {
-	return func(ctx context.Context, c *Call) (Reply, error) {
-		if c.Entry == nil || c.Server != catalog.Own {
-			return next(ctx, c)
-		}
-		if c.Method == "resources/read" {
-			return r.original(c)
-		}
-		args := c.Params.Field("arguments").Of(c.Params.Raw)
-		switch c.Name {
-		case results.ReadTool:
-			return r.readKept(ctx, c, args)
-		case ListResources:
-			raw, err := r.listResources(c, args)
-			return c.ours(raw, err)
-		case ReadResource:
-			return r.readResource(ctx, c, args)
-		}
-		return Reply{}, notFound("tool", c.Name)
+// that were made smaller.
+func (r *Router) own(ctx context.Context, c *Call) (Reply, error) {
+	if c.Method == "resources/read" {
+		return r.original(c)
 	}
+	args := c.Params.Field("arguments").Of(c.Params.Raw)
+	switch c.Name {
+	case results.ReadTool:
+		return r.readKept(ctx, c, args)
+	case ListResources:
+		raw, err := r.listResources(c, args)
+		return c.ours(raw, err)
+	case ReadResource:
+		return r.readResource(ctx, c, args)
+	}
+	return Reply{}, notFound("tool", c.Name)
 }
 
 // readKept answers a call that reads a piece of an original.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/wire"
 )
 
@@ -174,8 +173,4 @@ func TestAServersToolOfTheSameNameIsCalledByAnother(t *testing.T) {
 	if got := p.call("tools/call", `{"name":"result_read","arguments":{"handle":"x"}}`); !strings.Contains(got, "no result with this handle") {
 		t.Error(got)
 	}
-}
-
-func TestCallsHaveOneNumberFromBeginningToEnd(t *testing.T) {
-	_ = config.Default
 }

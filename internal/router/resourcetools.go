@@ -69,7 +69,7 @@ func (r *Router) readResource(ctx context.Context, c *Call, args []byte) (Reply,
 		return c.ours(nil, err)
 	}
 	reply, err := r.handle(ctx, &Call{
-		Gen: c.Gen, Method: m.Method, Params: &m.Body, Era: c.Era, Revision: c.Revision, Session: c.Session,
+		Gen: c.Gen, Method: m.Method, Params: &m.Body, Era: c.Era, Session: c.Session,
 		LogLevel: c.LogLevel, Events: c.Events, Principal: c.Principal, Header: c.Header,
 	})
 	if rpc, ok := errors.AsType[*wire.RPCError](err); ok {

@@ -11,8 +11,12 @@ import (
 )
 
 // send is the end of the path: it translates between the client's era and that of the
-// connection, and waits for the answer.
+// connection, and waits for the answer. Each target of a call has the masker of its own
+// server.
 func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
+	if m := c.Gen.Masks[c.Server]; m != nil && c.masker == nil {
+		return r.masked(ctx, c, m, r.send)
+	}
 	info := c.conn.Info()
 	if c.task != nil || c.creates {
 		out, err := r.fitTask(c)

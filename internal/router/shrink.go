@@ -23,22 +23,35 @@ import (
 
 // shrink makes large results of tools small, as the configuration of the tool that has
 // answered wants it: that may be a fallback. It is inside of interact, so that the model
-// of the calling client can be asked for a summary.
+// of the calling client can be asked for a summary. What the aggregator offers itself is
+// answered in here; no server sees that.
 func (r *Router) shrink(next Handler) Handler {
 	return func(ctx context.Context, c *Call) (Reply, error) {
-		if r.results == nil || c.Method != "tools/call" || !c.Gen.Shrinks {
-			return next(ctx, c)
+		own := c.Server == catalog.Own && c.Entry != nil
+		shrinks := r.results != nil && c.Gen.Shrinks && c.Method == "tools/call"
+		switch {
+		case own && shrinks:
+			return r.shrunk(ctx, c, r.own)
+		case own:
+			return r.own(ctx, c)
+		case shrinks:
+			r.note(c)
+			return r.shrunk(ctx, c, next)
 		}
-		if c.furthest == nil { // else it is another round of a call
-			c.furthest = new(atomic.Int64)
-		}
-		r.note(c)
-		reply, err := next(ctx, c)
-		if err != nil || reply.Err != nil || reply.ToolError || reply.asking != nil || reply.by == nil {
-			return reply, err
-		}
-		return r.fit(ctx, c, reply)
+		return next(ctx, c)
 	}
+}
+
+// shrunk makes a call and its result small.
+func (r *Router) shrunk(ctx context.Context, c *Call, next Handler) (Reply, error) {
+	if c.furthest == nil { // else it is another round of a call
+		c.furthest = new(atomic.Int64)
+	}
+	reply, err := next(ctx, c)
+	if err != nil || reply.Err != nil || reply.ToolError || reply.asking != nil || reply.by == nil {
+		return reply, err
+	}
+	return r.fit(ctx, c, reply)
 }
 
 // maxNoted bounds the arguments that are looked at to remember a call, in bytes.
@@ -46,7 +59,7 @@ const maxNoted = 64 << 10
 
 // note remembers a call of a session, for summaries of later ones.
 func (r *Router) note(c *Call) {
-	if c.Session == "" || c.Server == catalog.Own {
+	if c.Session == "" {
 		return
 	}
 	args := c.Params.Field("arguments").Of(c.Params.Raw)
@@ -113,10 +126,10 @@ func (r *Router) job(c, by *Call) *results.Job {
 	j := &results.Job{
 		Call: c.id, Server: by.Server, Tool: by.Name, Exposed: by.Entry.Exposed, Def: by.Entry.Def,
 		Arguments: by.masked(c.Params.Field("arguments").Of(raw)), HostChars: host, Intent: intent,
-		Session: c.Session, Owner: c.Principal, Links: c.links(),
+		Session: c.Session, Owner: c.Principal, Links: c.Links || c.Era == wire.Modern,
 	}
-	if c.meta.ProgressToken != nil || c.host != nil { // with a host it depends on who is there
-		j.Progress = func(message string) { r.tell(c, message) }
+	if c.meta.ProgressToken != nil || c.host != nil { // with a host it depends on who waits then
+		j.Progress = c.tell
 	}
 	return j
 }
@@ -139,10 +152,6 @@ func (c *Call) capabilities() []byte {
 	}
 	return c.Caps
 }
-
-// links reports whether the client knows links to resources (specification 2025-06-18,
-// server/tools: Resource Links).
-func (c *Call) links() bool { return c.Era == wire.Modern || c.Revision >= "2025-06-18" }
 
 // errOver ends the questions of a summary that goes on without the call it was begun for.
 var errOver = errors.New("the call is over")
@@ -201,18 +210,19 @@ const nothingHigher = math.MaxInt64
 
 // tell sends the client a progress notification of ours, behind those of the server:
 // each must be higher than the one before (specification, utilities/progress).
-func (r *Router) tell(c *Call, message string) {
-	sink, token := c.Events, c.meta.ProgressToken
-	if c.host != nil {
-		sink, token = c.host.relay(nil, false), []byte(`0`) // the client's own takes its place
-	}
-	if sink == nil || c.furthest.Load() == nothingHigher {
+func (c *Call) tell(message string) {
+	if c.furthest.Load() == nothingHigher {
 		return
 	}
-	params := append(append([]byte(`{"progressToken":`), token...), `,"progress":`...)
-	params = strconv.AppendInt(params, c.furthest.Add(1), 10)
-	params = wire.AppendQuote(append(params, `,"message":`...), message)
-	sink(upstream.Event{Method: "notifications/progress", Params: append(params, '}')})
+	params := strconv.AppendInt([]byte(`{"progressToken":0,"progress":`), c.furthest.Add(1), 10)
+	ev := upstream.Event{Method: "notifications/progress", Params: append(wire.AppendQuote(append(params, `,"message":`...), message), '}')}
+	switch {
+	case c.host != nil:
+		c.host.relay(nil, false)(ev)
+	case c.Events != nil:
+		ev.Params = bridge.ProgressEdits(ev.Params, c.meta.ProgressToken).Bytes()
+		c.Events(ev)
+	}
 }
 
 // passed remembers how far the server says it is.

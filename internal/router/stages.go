@@ -15,8 +15,8 @@ import (
 //   - interact comes before everything that a call takes a place of, so that one that
 //     waits for an answer of its client keeps its places;
 //   - shrink is inside of interact, so that the client's own model can be asked for a
-//     summary, and outside of everything else: no place or connection is held meanwhile;
-//   - own answers what the aggregator offers itself, which no server sees;
+//     summary, and outside of everything else: no place or connection is held meanwhile.
+//     What the aggregator offers itself is answered there;
 //   - fallback is around everything that can fail for one target and not for another:
 //     each target has its own limits, attempts and breaker;
 //   - limit is outside of retry: a call takes one token, however often it is tried, and
@@ -27,9 +27,10 @@ import (
 //   - queue is outside of acquire, so that nobody holds a connection while waiting;
 //   - acquire lends the connection for one attempt, so that the next one can have
 //     another;
-//   - deadline is inside of acquire, so that waiting for a place or for a server that is
-//     starting is not charged to the call;
-//   - mask is next to send, so that nobody else sees what a server has said unmasked.
+//   - deadline is next to send, so that waiting for a place or for a server that is
+//     starting is not charged to the call.
+//
+// Secrets in what servers say are hidden by send itself, before any stage sees them.
 //
 // A stage that keeps results for repeated calls belongs behind resolve, authorization
 // with audit behind fallback (each target is authorized on its own).
@@ -39,7 +40,6 @@ func (r *Router) stages() []Stage {
 		r.resolve,
 		r.interact,
 		r.shrink,
-		r.own,
 		r.fallback,
 		r.limit,
 		r.retry,
@@ -47,7 +47,6 @@ func (r *Router) stages() []Stage {
 		r.queue,
 		r.acquire,
 		r.deadline,
-		r.mask,
 		// and then send
 	}
 }
@@ -79,7 +78,9 @@ func (r *Router) resolve(next Handler) Handler {
 			return Reply{}, err
 		}
 		c.aim(t)
-		r.started(c)
+		if !c.resumes() { // else it may be a call that has been told of
+			r.started(c)
+		}
 		return next(ctx, c)
 	}
 }

@@ -2,6 +2,8 @@ package summarize
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -89,7 +91,7 @@ func (s *Summarizer) removeLocked(f *flight) {
 func (s *Summarizer) fly(f *flight, j job) {
 	defer s.flying.Done()
 	defer f.cancel()
-	f.answer, f.outcome, f.err = s.ask(f, j)
+	f.answer, f.outcome, f.err = s.guardedly(f, j)
 	if f.outcome == OK && !f.answer.Refused {
 		s.cache.put(f.at.key, f.answer)
 	}
@@ -97,6 +99,16 @@ func (s *Summarizer) fly(f *flight, j job) {
 	s.removeLocked(f)
 	s.mu.Unlock()
 	close(f.done)
+}
+
+// guardedly is ask, whose panics cost this summary alone.
+func (s *Summarizer) guardedly(f *flight, j job) (a Answer, o Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a, o, err = ended(&Error{Outcome: Failed, Reason: fmt.Sprintf("panic: %v\n%s", p, debug.Stack())})
+		}
+	}()
+	return s.ask(f, j)
 }
 
 // listen has chunk told what is said, from the beginning, until the function that it
