@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"mcp-aggregator/internal/mask"
 )
 
 // Policies say what happens to the result of a tool that is larger than its threshold.
@@ -45,7 +47,7 @@ type Summary struct {
 
 // Keep bounds what is kept of results. Sizes are bytes.
 type Keep struct {
-	TTL    time.Duration `yaml:"ttl" default:"1h" min:"1s" max:"720h" doc:"How long an original is kept."`
+	TTL    time.Duration `yaml:"ttl" default:"1h" min:"1s" max:"720h" doc:"How long an original is kept after it was read last."`
 	Memory int           `yaml:"memory" kind:"size" default:"64MiB" min:"4KiB" max:"64GiB" doc:"Originals in memory; those not used for the longest time move to disk."`
 	Disk   int           `yaml:"disk" kind:"size" default:"1GiB" max:"1024GiB" doc:"Originals on disk, in a folder of this process that goes with it. 0: none."`
 	Each   int           `yaml:"each" kind:"size" default:"64MiB" min:"1KiB" max:"1GiB" doc:"Longest original; a longer one is cut off at a line."`
@@ -92,9 +94,16 @@ type ServerMask struct {
 
 // MaskSets and MaskCodes are the names that sets and code take, in the order of the documentation.
 var (
-	MaskSets  = []string{"all", "default", "generic", "ai", "chat", "cloud", "database", "keys", "kubernetes", "mail", "packages", "payment", "saas", "vcs", "web"}
-	MaskCodes = []string{"kubernetes_secret"}
+	MaskSets  = maskSets()
+	MaskCodes = []string{mask.KubernetesSecret}
 )
+
+func maskSets() (names []string) {
+	for _, s := range mask.Sets() {
+		names = append(names, s.Name)
+	}
+	return names
+}
 
 // MaskOf is what is hidden in the results of a server.
 func (c *Config) MaskOf(s *Server) Mask {

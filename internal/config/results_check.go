@@ -1,29 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
+
+	"mcp-aggregator/internal/mask"
 )
-
-// maxPattern bounds one own pattern, in bytes.
-const maxPattern = 1 << 10
-
-func checkPattern(p string) error {
-	if len(p) > maxPattern {
-		return errors.New("is longer than 1024 bytes")
-	}
-	re, err := regexp.Compile(p)
-	if err != nil {
-		return errors.New("is no regular expression of RE2 syntax")
-	}
-	if re.MatchString("") {
-		return errors.New("matches the empty text, so it would match everywhere")
-	}
-	return nil
-}
 
 // results checks what the settings of results say together.
 func (l *loader) results(c *Config, root *node) {
@@ -47,10 +32,18 @@ func (l *loader) results(c *Config, root *node) {
 }
 
 // patterns reports own patterns that cannot be used.
-func (l *loader) patterns(mask *node, path string, patterns map[string]string) {
+func (l *loader) patterns(section *node, path string, patterns map[string]string) {
+	o, at := mask.Options{}, section.get("patterns")
 	for name, p := range patterns {
-		if err := checkPattern(p); err != nil {
-			l.fail(orPlace(mask.get("patterns").get(name)), join(join(path, "patterns"), short(name)), "%v", err)
+		one := []mask.Pattern{{Name: name, Regexp: p}}
+		if _, err := mask.New(mask.Options{Patterns: one}); err != nil {
+			l.fail(orPlace(cmp.Or(at.get(name), at)), join(join(path, "patterns"), short(name)), "%v", err)
+		}
+		o.Patterns = append(o.Patterns, one...)
+	}
+	if len(o.Patterns) > 1 {
+		if _, err := mask.New(o); err != nil && len(l.problems) == 0 {
+			l.fail(orPlace(at), join(path, "patterns"), "%v", err)
 		}
 	}
 }
@@ -62,7 +55,7 @@ func (l *loader) summarizer(n *node, path, name string, s *Summarizer) {
 		return
 	}
 	if s.Model == "" {
-		l.fail(orPlace(n.get("model")), join(path, "model"), "which model is to be asked?")
+		l.fail(orPlace(cmp.Or(n.get("model"), n)), join(path, "model"), "is missing: which model is to be asked?")
 	}
 	if s.URL != "" {
 		if err := checkAPI(s.URL); err != nil {

@@ -198,6 +198,8 @@ type large struct {
 	text   []byte // all texts, one below the other
 	lines  int
 	handle string
+	kept   int  // bytes of the text as it is kept
+	short  bool // that is not the whole text
 	cut    bool // what is kept is not the whole
 }
 
@@ -218,6 +220,7 @@ func (l *large) keep(store *keep.Store) error {
 		l.text = append(l.text, s...)
 	}
 	parts := []keep.Part{l.part(mime, l.text)}
+	l.kept, l.short = len(parts[0].Text), l.cut
 	if l.body.structured.OK() {
 		parts = append(parts, l.part("application/json", bytes.Clone(l.body.structured.Of(l.body.raw))))
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/keep"
-	"mcp-aggregator/internal/mask"
 	"mcp-aggregator/internal/results"
 	"mcp-aggregator/internal/tokens"
 	"mcp-aggregator/internal/wire"
@@ -340,22 +338,6 @@ func TestTheModelOfTheClientSummarizes(t *testing.T) {
 	}
 	if got := strings.Join(s.steps, ", "); !strings.HasPrefix(got, "started , ") || !strings.Contains(got, "completed ok") || !strings.HasSuffix(got, "failed error") {
 		t.Error(got)
-	}
-}
-
-func TestSetsOfTheConfigurationAreThoseOfTheMasks(t *testing.T) {
-	var names []string
-	for _, s := range mask.Sets() {
-		names = append(names, s.Name)
-	}
-	want := slices.Sorted(slices.Values(config.MaskSets))
-	if slices.Sort(names); !slices.Equal(names, want) {
-		t.Errorf("the sets are %v, the configuration knows %v", names, want)
-	}
-	for _, code := range config.MaskCodes {
-		if _, err := mask.New(mask.Options{Code: []string{code}}); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

@@ -35,17 +35,25 @@ func (l *large) result(policy string, shown []byte, how string) []byte {
 // head says what the text below it is, and how to get the rest (RES-2).
 func (l *large) head(policy, how string) []byte {
 	out := fmt.Appendf(nil, "[%s: the result is large, about %s tokens in %s lines. This is %s. ", l.Exposed, thousands(l.tokens), thousands(l.lines), how)
-	out = fmt.Appendf(out, "The whole is kept: tool %s with handle %q reads lines, pages, and searches it (grep, jq)", ReadTool, l.handle)
+	out = fmt.Appendf(out, "%s: tool %s with handle %q reads lines, pages, and searches it (grep, jq)", l.extent(), ReadTool, l.handle)
 	if policy == config.PolicyPage {
 		out = append(append(out, "; go on with "...), l.next()...)
 	}
 	if l.Links {
 		out = fmt.Appendf(out, "; it is also the resource %s", l.uri())
 	}
-	if l.cut {
-		out = fmt.Appendf(out, ". Of the original of %s bytes only the first %s are kept", thousands(len(l.text)), thousands(l.Rules.Keep.Each))
-	}
 	return append(out, ".]\n\n"...)
+}
+
+// extent says how much of the original is kept.
+func (l *large) extent() string {
+	switch {
+	case l.short:
+		return fmt.Sprintf("Of its %s bytes the first %s are kept, up to a line", thousands(len(l.text)), thousands(l.Rules.Keep.Each))
+	case l.cut:
+		return fmt.Sprintf("Its text is kept, of its structuredContent the first %s bytes", thousands(l.Rules.Keep.Each))
+	}
+	return "The whole is kept"
 }
 
 // next is where a page ends, as an argument of ReadTool: before a line or, in a text
@@ -63,8 +71,12 @@ func (l *large) next() string {
 func (l *large) link() []byte {
 	out := append([]byte(`{"type":"resource_link","uri":`), quote([]byte(l.uri()))...)
 	out = append(append(out, `,"name":`...), quote([]byte("result of "+l.Exposed))...)
-	out = append(append(out, `,"description":`...), quote(fmt.Appendf(nil, "the whole result, about %d tokens", l.tokens))...)
-	return append(strconv.AppendInt(append(out, `,"mimeType":"text/plain","size":`...), int64(len(l.text)), 10), '}')
+	what := "the whole result"
+	if l.short {
+		what = "the beginning of the result"
+	}
+	out = append(append(out, `,"description":`...), quote(fmt.Appendf(nil, "%s, about %d tokens in all", what, l.tokens))...)
+	return append(strconv.AppendInt(append(out, `,"mimeType":"text/plain","size":`...), int64(l.kept), 10), '}')
 }
 
 // note is the same for programs.

@@ -58,7 +58,7 @@ func (r *Router) Close(ctx context.Context) {
 	}
 	if l.empty == nil {
 		l.empty = make(chan struct{})
-		if len(all) == 0 {
+		if len(l.calls) == 0 {
 			close(l.empty)
 		}
 	}

@@ -31,6 +31,14 @@ func keyOf(r *Request, turns []turn) key {
 	return key(h.Sum(nil))
 }
 
+// private is the key of what the own model of one session's client has written.
+func (at place) private() key {
+	h := sha256.New()
+	writePart(h, at.key[:])
+	writePart(h, []byte(at.session))
+	return key(h.Sum(nil))
+}
+
 func writePart(h hash.Hash, b []byte) {
 	writeNumber(h, len(b))
 	h.Write(b)

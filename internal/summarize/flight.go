@@ -3,7 +3,6 @@ package summarize
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 )
 
@@ -43,6 +42,11 @@ func (s *Summarizer) join(ctx context.Context, at place) (f *flight, leads bool,
 	// A flight keeps its answer before it goes, so here nothing is missed.
 	if a, ok := s.cache.get(at.key); ok {
 		return nil, false, &a
+	}
+	if at.session != "" {
+		if a, ok := s.cache.get(at.private()); ok {
+			return nil, false, &a
+		}
 	}
 	if s.closed {
 		return nil, false, nil
@@ -93,7 +97,11 @@ func (s *Summarizer) fly(f *flight, j job) {
 	defer f.cancel()
 	f.answer, f.outcome, f.err = s.guardedly(f, j)
 	if f.outcome == OK && !f.answer.Refused {
-		s.cache.put(f.at.key, f.answer)
+		at := f.at.key
+		if f.answer.Model == Caller {
+			at = f.at.private()
+		}
+		s.cache.put(at, f.answer)
 	}
 	s.mu.Lock()
 	s.removeLocked(f)
@@ -105,7 +113,7 @@ func (s *Summarizer) fly(f *flight, j job) {
 func (s *Summarizer) guardedly(f *flight, j job) (a Answer, o Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a, o, err = ended(&Error{Outcome: Failed, Reason: fmt.Sprintf("panic: %v\n%s", p, debug.Stack())})
+			a, o, err = ended(&Error{Outcome: Failed, Reason: short(fmt.Sprintf("panic: %v", p))})
 		}
 	}()
 	return s.ask(f, j)

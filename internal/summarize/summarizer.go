@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"sync"
 	"time"
@@ -127,6 +128,9 @@ func (s *Summarizer) Summarize(ctx context.Context, r Request, caller Model, chu
 	at := place{key: keyOf(&r, turns)}
 	if slices.ContainsFunc(turns, func(t turn) bool { return t.own }) {
 		at.session = r.Session // two clients' own models are two models
+		if r.Session == "" {   // and these cannot be told apart
+			at.session = rand.Text()
+		}
 	}
 	f, leads, cached := s.join(ctx, at)
 	switch {
