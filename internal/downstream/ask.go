@@ -72,7 +72,9 @@ func (sess *Session) ask(ctx context.Context, a *question, stream func() *outbox
 		return nil, unasked(errNobody)
 	case <-ctx.Done():
 		err := endOf(ctx)
-		out.offer(appendWithdrawal(nil, id, err))
+		// A client that does not hear this goes on asking its user. There are at most
+		// maxQuestions of them more than there is room for, as a question waits for room.
+		out.add(appendWithdrawal(nil, id, err))
 		return nil, unasked(err)
 	}
 }

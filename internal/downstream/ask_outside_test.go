@@ -99,6 +99,43 @@ func put(t *testing.T, b *bare, session, method, params string) (got chan string
 	return got, func() { close(done) }
 }
 
+// A client that was shown a question hears that it is withdrawn, however much waits for it.
+func TestAClientThatReadsLateHearsOfWithdrawals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		session := make(chan string, 1)
+		b := newBare(t, tools("x"), func(c *config.Config) { c.Limits.QueueMessages = 2 })
+		b.Carry(func(_ context.Context, c *router.Call) router.Reply {
+			session <- c.Session
+			return router.Reply{Result: wire.Value{Raw: []byte(`{}`)}}
+		})
+		defer b.shut(t)
+		p := b.servePipe(t)
+		defer func() { go io.Copy(io.Discard, p.out); p.in.Close(); <-p.ended }()
+		p.ask(initializeWith(`{"roots":{}}`))
+		p.ask(callBody("1", "x", "{}", ""))
+		id := <-session
+		var withdraw []func()
+		for range 3 { // one is being written, two wait
+			_, end := put(t, b, id, "roots/list", `{}`)
+			withdraw = append(withdraw, end)
+			synctest.Wait()
+		}
+		withdraw[1]()
+		withdraw[2]()
+		synctest.Wait()
+		var heard []string
+		for range 5 {
+			heard = append(heard, p.hear())
+		}
+		all := strings.Join(heard, "")
+		for _, want := range []string{`"requestId":"agg-2"`, `"requestId":"agg-3"`} {
+			if !strings.Contains(all, want) {
+				t.Errorf("%s is not in %s", want, all)
+			}
+		}
+	})
+}
+
 func TestASessionIsAskedOutsideOfCalls(t *testing.T) {
 	throughEachStream(t, `{"roots":{},"sampling":{}}`, func(t *testing.T, b *bare, c resident) {
 		got, _ := put(t, b, c.session, "roots/list", `{"x":1.0,"_meta":{"progressToken":"its","y":2}}`)

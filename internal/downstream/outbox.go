@@ -45,6 +45,16 @@ func (o *outbox) offer(msg []byte) bool {
 	return ok
 }
 
+// add queues a message whether or not there is room. It is for what is small, and of
+// which there cannot be much.
+func (o *outbox) add(msg []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		o.addLocked(msg)
+	}
+}
+
 // put queues a message that must not be lost, waiting for room. A message larger
 // than the whole queue gets in when the queue is empty.
 func (o *outbox) put(ctx context.Context, msg []byte) error {

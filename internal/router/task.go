@@ -146,7 +146,9 @@ func (r *Router) related(c *Call, params []byte) ([]byte, bool) {
 	if named, ok := r.named(c.owner(), c.Server, params, at); ok {
 		return wire.Value{Raw: params}.With(named).Bytes(), true
 	}
-	return params, c.creates && c.Era == wire.Legacy // it may be the one that is just being made
+	// It may be the one that is just being made, unless that is known to be somebody's.
+	return params, c.creates && c.Era == wire.Legacy &&
+		r.tasks.allows(c.owner(), bridge.Task{Server: c.Server, ID: id, Alone: upstream.Alone(c.conn)})
 }
 
 // foreignTask is what a server is told that asks for the sake of a task during a call of

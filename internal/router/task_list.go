@@ -112,6 +112,10 @@ func (r *Router) appendTasks(ctx context.Context, c *Call, p bridge.TaskPlace, o
 		return out, "", &wire.RPCError{Code: wire.CodeInternal, Message: "internal error"}
 	}
 	ask.target = target{Server: p.Server, Entry: &catalog.Entry{Server: p.Server}, task: &taskCall{Task: bridge.Task{Server: p.Server, Alone: p.Alone}}}
+	// A server that is silent ends its own part only, and not the request of the client.
+	ctx, cancel := context.WithTimeout(ctx, c.config().Limits.List)
+	defer cancel()
+	ask.Cancel = nil
 	reply := r.Call(ctx, ask)
 	if reply.Release != nil {
 		defer reply.Release()

@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/mcptest"
 	"mcp-aggregator/internal/router"
+	"mcp-aggregator/internal/upstream"
 	"mcp-aggregator/internal/wire"
 )
 
@@ -49,12 +52,23 @@ func newCounter(era wire.Era) *counter {
 	return c
 }
 
-func (c *counter) rig(t *testing.T, era wire.Era) *router.Router {
+// rig routes to it as "up", and to more of its kind as "up1" and so on.
+func (c *counter) rig(t *testing.T, era wire.Era, more ...*counter) *router.Router {
 	t.Helper()
-	web := httptest.NewServer(c.Raw)
-	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
 	return askRig(t, era, nil, func(cfg *config.Config) {
-		cfg.Servers[0].Type, cfg.Servers[0].Builtin, cfg.Servers[0].URL = config.TypeHTTP, "", web.URL
+		first := *cfg.Servers[0]
+		cfg.Servers = nil
+		for i, c := range append([]*counter{c}, more...) {
+			web := httptest.NewServer(c.Raw)
+			t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+			s := first
+			s.Type, s.Builtin, s.URL = config.TypeHTTP, "", web.URL
+			if i > 0 {
+				s.Name += strconv.Itoa(i)
+				s.Prefix = nil
+			}
+			cfg.Servers = append(cfg.Servers, &s)
+		}
 	})
 }
 
@@ -126,9 +140,86 @@ func TestAnIDThatIsGivenAnewIsAnotherTask(t *testing.T) {
 	}
 }
 
+// What ann had once does not become hers again when nothing else is known of ben's task
+// any more: the server still has it.
+func TestAnIDThatWasGivenAnewStaysLostToItsFirstOwner(t *testing.T) {
+	for name, forget := range map[string]func(r *router.Router, ben *person){
+		"the session has ended": func(r *router.Router, _ *person) { r.EndSession("session ben") },
+		"too many came after it": func(_ *router.Router, ben *person) {
+			for range 1001 {
+				ben.task()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCounter(wire.Legacy)
+			r := c.rig(t, wire.Legacy)
+			ann, ben := tasksOf(t, r, wire.Legacy, "ann"), tasksOf(t, r, wire.Legacy, "ben")
+			anns := ann.task()
+			c.last.Store(0)
+			ben.task()
+			forget(r, ben)
+			if got := textOf(ann.request(t.Context(), "tasks/get", anns)); got != noTask {
+				t.Errorf("ann got %s", got)
+			}
+			if got := ann.list(); got != `{"tasks":[]}` {
+				t.Errorf("ann was listed %s", got)
+			}
+		})
+	}
+}
+
+// A call that makes a task may hear of a task that nobody knows yet, but not of that of
+// somebody else.
+func TestWhileATaskIsMadeNothingIsHeardOfThoseOfOthers(t *testing.T) {
+	c := newCounter(wire.Legacy)
+	r := c.rig(t, wire.Legacy)
+	ann, ben := tasksOf(t, r, wire.Legacy, "ann"), tasksOf(t, r, wire.Legacy, "ben")
+	ben.task()
+	said := func(task string) string {
+		return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"of ` + task +
+			`","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"` + task + `"}}}}`
+	}
+	c.Change(func(raw *mcptest.Raw) {
+		raw.Answer = func(*mcptest.Request) *mcptest.Answer {
+			return &mcptest.Answer{Before: []string{said("1"), said("2")}, Result: `{"task":{"taskId":"2"}}`}
+		}
+	})
+	var heard []string
+	ann.events = func(ev upstream.Event) { heard = append(heard, string(ev.Params)) }
+	ann.task()
+	if len(heard) != 1 || !strings.Contains(heard[0], "of 2") {
+		t.Errorf("ann heard %s", heard)
+	}
+}
+
 func (p *person) list() string {
 	m, _ := wire.Scan([]byte(`{"jsonrpc":"2.0","id":1,"method":"tasks/list"}`))
-	return textOf(p.r.ListTasks(p.t.Context(), &router.Call{Gen: p.r.Generation(), Method: m.Method, Params: &m.Body, Session: "session " + p.name}))
+	ctx, cancel := context.WithCancelCause(p.t.Context())
+	defer cancel(nil)
+	return textOf(p.r.ListTasks(ctx, &router.Call{Gen: p.r.Generation(), Method: m.Method, Params: &m.Body, Session: "session " + p.name, Cancel: cancel}))
+}
+
+// One server that does not answer must not cost the client the tasks of the others.
+func TestASilentServerIsLeftOutOfTheListOfTasks(t *testing.T) {
+	mute, good := newCounter(wire.Legacy), newCounter(wire.Legacy)
+	r := mute.rig(t, wire.Legacy, good)
+	ann := tasksOf(t, r, wire.Legacy, "ann")
+	ann.task()
+	if got := textOf(ann.request(t.Context(), "tools/call", strings.Replace(makeTask, "up__", "up1__", 1))); !strings.Contains(got, "up1:1:") {
+		t.Fatalf("made %s", got)
+	}
+	mute.Change(func(raw *mcptest.Raw) {
+		raw.Answer = func(q *mcptest.Request) *mcptest.Answer { return &mcptest.Answer{Silent: q.Method == "tasks/list"} }
+	})
+	gen := *r.Generation()
+	impatient := *gen.Servers["up"]
+	impatient.CallTimeout = 50 * time.Millisecond
+	gen.Servers = map[string]*config.Server{"up": &impatient, "up1": gen.Servers["up1"]}
+	r.Publish(&gen)
+	if got := ann.list(); !strings.Contains(got, "up1:1:") {
+		t.Errorf("ann was listed %s", got)
+	}
 }
 
 func TestWhatIsRememberedOfTasksIsBounded(t *testing.T) {

@@ -2,6 +2,7 @@ package router
 
 import (
 	"container/list"
+	"hash/maphash"
 	"sync"
 
 	"mcp-aggregator/internal/bridge"
@@ -15,7 +16,7 @@ type tasks struct {
 	all     map[ownedTask]*list.Element
 	order   list.List                             // of ownedTask, oldest first
 	owned   map[string]map[*list.Element]struct{} // owner → its tasks
-	holders map[bridge.Task]string                // task of a shared connection → who got it last
+	holders holders
 }
 
 type ownedTask struct {
@@ -34,10 +35,10 @@ func (t *tasks) note(owner string, task bridge.Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all == nil {
-		t.all, t.owned, t.holders = map[ownedTask]*list.Element{}, map[string]map[*list.Element]struct{}{}, map[bridge.Task]string{}
+		t.all, t.owned = map[ownedTask]*list.Element{}, map[string]map[*list.Element]struct{}{}
 	}
 	if !task.Alone {
-		t.holders[task] = owner
+		t.holders.note(task, owner)
 	}
 	key := ownedTask{owner, task}
 	if e := t.all[key]; e != nil {
@@ -68,9 +69,6 @@ func (t *tasks) forgetLocked(e *list.Element) {
 	delete(t.all, key)
 	if delete(t.owned[key.owner], e); len(t.owned[key.owner]) == 0 {
 		delete(t.owned, key.owner)
-	}
-	if t.holders[key.Task] == key.owner {
-		delete(t.holders, key.Task)
 	}
 }
 
@@ -111,8 +109,7 @@ func (t *tasks) allows(owner string, task bridge.Task) bool {
 func (t *tasks) holder(task bridge.Task) (owner string, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	owner, known = t.holders[task]
-	return owner, known
+	return t.holders.of(task)
 }
 
 // places returns where an owner has tasks, each place once.
@@ -129,4 +126,44 @@ func (t *tasks) places(owner string) (places []bridge.TaskPlace) {
 		}
 	}
 	return places
+}
+
+// holders remember who was given a task of a shared connection last. They outlive what
+// else is remembered of a task, and the session of its owner: whoever had the same id
+// before still has a name for it, which must not become good again. The zero value is
+// empty.
+type holders struct {
+	seed  maphash.Seed
+	owner map[uint64]string // digest of a task → who got it
+	order []uint64          // a ring, once it is full
+	next  int               // the oldest in it
+}
+
+const maxHolders = 64 << 10
+
+// note notes who was given a task now.
+func (h *holders) note(task bridge.Task, owner string) {
+	if h.owner == nil {
+		h.owner, h.seed = map[uint64]string{}, maphash.MakeSeed()
+	}
+	key := maphash.Comparable(h.seed, task)
+	if _, again := h.owner[key]; !again {
+		if len(h.order) < maxHolders {
+			h.order = append(h.order, key)
+		} else {
+			delete(h.owner, h.order[h.next])
+			h.order[h.next] = key
+			h.next = (h.next + 1) % maxHolders
+		}
+	}
+	h.owner[key] = owner
+}
+
+// of returns who was given a task last.
+func (h *holders) of(task bridge.Task) (owner string, known bool) {
+	if h.owner == nil {
+		return "", false
+	}
+	owner, known = h.owner[maphash.Comparable(h.seed, task)]
+	return owner, known
 }

@@ -21,6 +21,7 @@ type asking struct {
 	marked  atomic.Bool
 	asked   atomic.Int64 // requests handed to a client's call
 	refused atomic.Int64 // requests that reached no client, or whose call ended before the answer
+	open    atomic.Int64 // bytes of the requests without a response
 
 	news func()      // marked has become true; runs on a reader. nil: nobody wants to know
 	told atomic.Bool // by news, for the owner: marked is to be kept

@@ -47,7 +47,8 @@ type ask struct {
 	id      []byte
 	method  string
 	params  []byte
-	task    string // id of the task that it says it is asked for, "" if it does not
+	task    string  // id of the task that it says it is asked for, "" if it does not
+	of      *asking // the server, which counts its params
 	arrived time.Time
 	order   int64 // calls that were registered later cannot be the cause
 
@@ -80,8 +81,10 @@ type ghost struct {
 }
 
 const (
-	maxOpenAsks   = 64 // of a connection
-	maxAsksOfCall = 16 // open at the same time
+	maxOpenAsks   = 64       // of a connection
+	maxAsksOfCall = 16       // open at the same time
+	maxAskBytes   = 32 << 20 // of all connections to a server; one alone may have more
+	smallAsk      = 64 << 10 // bytes of one that is let in nevertheless
 	maxGhosts     = 64
 
 	// holdAsk is how long a request waits until it is clear whose it is.
@@ -155,7 +158,8 @@ func (a *asks) admitLocked(k *ask) bool {
 	if a.open == nil {
 		a.open, a.given = map[string]*ask{}, map[int64]int{}
 	}
-	k.params, k.arrived = bytes.Clone(k.params), time.Now()
+	k.params, k.arrived, k.of = bytes.Clone(k.params), time.Now(), a.about
+	k.of.open.Add(int64(len(k.params)))
 	a.open[string(k.id)] = k
 	a.countLocked()
 	return true
@@ -272,6 +276,7 @@ func (a *asks) withdraw(id []byte) bool {
 // removeLocked takes a request out of the table.
 func (a *asks) removeLocked(k *ask) {
 	delete(a.open, string(k.id))
+	k.of.open.Add(-int64(len(k.params)))
 	a.unholdLocked(k)
 	if k.done != nil {
 		close(k.done)

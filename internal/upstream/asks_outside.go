@@ -14,10 +14,10 @@ func (a *asks) outsideLocked(k *ask) func() {
 	switch {
 	case !a.alone.Load(), k.gaveUp && k.method != "roots/list":
 		return a.nobodysLocked(k)
+	case a.crowdedLocked(k) || a.ofCallLocked(noCall) >= maxAsksOfCall:
+		return a.refuseLocked(k, refusal(k.method, manyAsks))
 	case a.outside == nil:
 		return a.awaitCallLocked(k)
-	case len(a.open) > maxOpenAsks || a.ofCallLocked(noCall) >= maxAsksOfCall:
-		return a.refuseLocked(k, refusal(k.method, manyAsks))
 	}
 	a.unholdLocked(k)
 	q, outside := a.handLocked(k, noCall), a.outside

@@ -71,7 +71,7 @@ func (a *asks) settleLocked(k *ask) func() {
 		return a.chooseLocked(k, left)
 	case !anyTakes(left):
 		return a.unaskableLocked(k)
-	case len(a.open) > maxOpenAsks:
+	case a.crowdedLocked(k):
 		return a.refuseLocked(k, refusal(k.method, manyAsks))
 	}
 	if k.order == math.MaxInt64 { // it came before the first call of its session
@@ -155,7 +155,7 @@ func (a *asks) chooseLocked(k *ask, left []suspect) func() {
 	switch {
 	case best == nil:
 		return a.unaskableLocked(k)
-	case len(a.open) > maxOpenAsks || a.ofCallLocked(best.id) >= maxAsksOfCall:
+	case a.crowdedLocked(k) || a.ofCallLocked(best.id) >= maxAsksOfCall:
 		return a.refuseLocked(k, refusal(k.method, manyAsks))
 	}
 	a.unholdLocked(k)
@@ -190,6 +190,14 @@ func (a *asks) handLocked(k *ask, call int64) Ask {
 		Answer:   func(result []byte, e *wire.RPCError) { a.answer(k, done, result, e) },
 		Progress: a.progressOf(k, done),
 	}
+}
+
+// crowdedLocked reports whether a request, which is in the table already, is one too many.
+// Large ones, which may be those of one client that does not answer, are no reason to
+// refuse small ones.
+func (a *asks) crowdedLocked(k *ask) bool {
+	size, all := int64(len(k.params)), k.of.open.Load()
+	return len(a.open) > maxOpenAsks || size > smallAsk && size < all && all > maxAskBytes
 }
 
 // ofCallLocked returns how many open requests a call has.

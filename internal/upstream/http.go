@@ -54,6 +54,7 @@ type httpConn struct {
 	asks    *asks
 
 	answering atomic.Int32 // requests of the server
+	answers   atomic.Int64 // bytes of these answers
 	head      atomic.Pointer[httpHead]
 
 	mu      sync.Mutex // guards the writing of head and what follows

@@ -195,13 +195,18 @@ func (t *httpConn) tell(data []byte, after <-chan struct{}, sent func()) bool {
 // postLater sends a message in the background, once after is closed, and then calls
 // sent. False: too many are on their way.
 func (t *httpConn) postLater(data []byte, limit int32, within time.Duration, after <-chan struct{}, sent func()) bool {
-	if t.answering.Add(1) > limit {
+	size := int64(len(data))
+	over := func() {
 		t.answering.Add(-1)
+		t.answers.Add(-size)
+	}
+	if all := t.answers.Add(size); t.answering.Add(1) > limit || all > outboxOffered && all > size {
+		over()
 		return false
 	}
 	started := t.background(within, func(ctx context.Context) {
 		defer sent()
-		defer t.answering.Add(-1)
+		defer over()
 		if after != nil {
 			select {
 			case <-after:
@@ -214,7 +219,7 @@ func (t *httpConn) postLater(data []byte, limit int32, within time.Duration, aft
 		}
 	})
 	if !started {
-		t.answering.Add(-1)
+		over()
 	}
 	return started
 }

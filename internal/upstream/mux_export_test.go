@@ -24,9 +24,10 @@ var (
 
 // Bounds that tests go up to.
 const (
-	OutboxBytes  = outboxBytes
-	OutboxOffers = outboxOffers
-	Grace        = graceOfTheLost
+	OutboxBytes   = outboxBytes
+	OutboxOffers  = outboxOffers
+	OutboxOffered = outboxOffered
+	Grace         = graceOfTheLost
 )
 
 // SetInfo is setInfo.

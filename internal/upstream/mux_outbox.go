@@ -27,6 +27,7 @@ type sink interface {
 const (
 	outboxBytes   = 4 << 20  // of calls and notifications; more of them wait outside, with their contexts
 	outboxOffers  = 4096     // messages that are dropped when there are more
+	outboxOffered = 64 << 20 // bytes of these; one alone may have more
 	outboxAtATime = 64 << 10 // written in one piece
 )
 
@@ -45,6 +46,7 @@ type outbox struct {
 	mu     sync.Mutex // guards the fields below
 	queue  []outgoing
 	offers int  // of queue
+	size   int  // of these, in bytes
 	busy   bool // somebody is writing
 	closed bool
 }
@@ -104,11 +106,12 @@ func (o *outbox) offer(f *frame) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || o.offers >= outboxOffers {
+	if o.closed || o.offers >= outboxOffers || o.size > 0 && o.size+len(f.b) > outboxOffered {
 		f.put()
 		return false
 	}
 	o.offers++
+	o.size += len(f.b)
 	o.pushLocked(outgoing{f: f, offer: true})
 	return true
 }
@@ -245,6 +248,7 @@ func (o *outbox) next() (piece *frame, room int64) {
 	for _, m := range o.queue[:n] {
 		if m.offer {
 			o.offers--
+			o.size -= len(m.f.b)
 		}
 		room += m.room
 		if piece != m.f {

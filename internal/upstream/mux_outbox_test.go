@@ -77,6 +77,31 @@ func TestAnswersToAServerThatDoesNotReadAreBounded(t *testing.T) {
 	})
 }
 
+// Answers of clients may be large, and a server that asks and does not read gets many.
+func TestWhatWaitsForAServerThatDoesNotReadIsBoundedInSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := connect(t)
+		large := []byte(`{"a":"` + strings.Repeat("x", 8<<20) + `"}`)
+		ask := func(a upstream.Ask) { a.Answer(large, nil) }
+		go func() {
+			_, _ = l.Call(t.Context(), &upstream.Request{ID: upstream.NextID(), Method: "tools/call", Ask: ask})
+		}()
+		_ = l.hear()
+		const questions = 12
+		for i := range questions {
+			l.say(`{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{}}`, i)
+		}
+		synctest.Wait()
+		waiting := upstream.Waiting(l.Transport)
+		if most := upstream.OutboxOffered / len(large); waiting > most+1 || waiting < most-1 {
+			t.Errorf("%d answers wait, want %d", waiting, most)
+		}
+		if n := upstream.CountsOf(l.Transport).Refused; int(n) < questions-waiting-1 || n == 0 {
+			t.Errorf("%d were refused", n)
+		}
+	})
+}
+
 func TestARequestWithAHugeIDIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := connect(t)

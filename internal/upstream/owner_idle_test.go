@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -111,14 +112,22 @@ func TestAChangedLazyServerIsStartedOnceToLearnItsLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{kept: map[string]*catalog.Kept{"beta": keptTools("a")}}
 		spawns := &spawner{peers: []*mcptest.Raw{rawServer("b")}}
-		s := newSetWith(t, m.options(), spawns.dial, lazy("beta"))
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		dial := func(ctx context.Context, c *config.Server) (upstream.Peer, error) {
+			close(begun)
+			<-goOn
+			return spawns.dial(ctx, c)
+		}
+		s := newSetWith(t, m.options(), dial, lazy("beta"))
 		<-s.Settled()
 		other := lazy("beta")
 		other.Command = "other"
 		s.Apply([]*config.Server{other})
+		<-begun
 		if got := toolsOf(s, "beta"); got != "a" {
 			t.Errorf("%q is listed meanwhile", got)
 		}
+		close(goOn)
 		<-s.Settled()
 		time.Sleep(time.Hour)
 		st := statusOf(t, s, "beta")
