@@ -126,6 +126,7 @@ func New(o Options) (_ *App, err error) {
 			return a.down.Ask(session, a.rout.AskFor(session, server, q))
 		},
 		Capabilities: func(session string) ([]byte, bool) { return a.down.Declared(session) },
+		Mask:         func(server, text string) string { return a.rout.Hide(server, text) },
 		Recovered:    a.breakers.Recovered,
 		Recall:       a.memory.recall,
 		Keep:         a.memory.keep,

@@ -22,9 +22,6 @@ type text struct {
 	mime string    // "" if the block names none
 }
 
-// maxBlocks bounds the blocks of a result that is looked at; nobody sends more.
-const maxBlocks = 10_000
-
 // open finds the texts of a result. It is false for what is no plain result of a tool:
 // one without content, one that asks for something instead, or one that two readers
 // could understand differently.
@@ -41,9 +38,8 @@ func open(raw []byte) (b body, ok bool) {
 	if string(b.structured.Of(raw)) == "null" {
 		b.structured = wire.Span{}
 	}
-	blocks := 0
 	for at := range wire.Elements(raw, b.content) {
-		if blocks++; blocks > maxBlocks || !b.add(at) {
+		if !b.add(at) {
 			return b, false
 		}
 	}

@@ -139,6 +139,7 @@ func (r *Reducer) summarize(ctx context.Context, l *large) (text []byte, policy,
 	if i := slices.Index(names, config.SummarizerDigest); i >= 0 {
 		defer func() {
 			if !ok {
+				_ = l.turn.take(ctx) // without it nobody wants the digest any more
 				d := l.digest()
 				text, policy, how, ok = []byte(d.Text), config.PolicyDigest, "a digest ("+d.Kind+")", true
 			}
@@ -161,7 +162,9 @@ func (r *Reducer) summarize(ctx context.Context, l *large) (text []byte, policy,
 		l.Progress("summarizing the result of " + l.Exposed)
 	}
 	began := time.Now()
-	answer, outcome, err := s.Summarize(ctx, l.request(names, r.recent.of(l.Session)), caller, r.chunks(l, step))
+	request := l.request(names, r.recent.of(l.Session))
+	l.turn.leave()
+	answer, outcome, err := s.Summarize(ctx, request, caller, r.chunks(l, step))
 	step.Outcome, step.Model, step.In, step.Out, step.Took = outcome, answer.Model, answer.In, answer.Out, time.Since(began)
 	if err == nil && answer.Refused {
 		err = fmt.Errorf("model %q will not do it", answer.Model)

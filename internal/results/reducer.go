@@ -24,6 +24,7 @@ type Reducer struct {
 	reader *excerpt.Reader
 	models models
 	recent recent
+	turns  turns
 }
 
 // Options are what a Reducer needs.
@@ -61,7 +62,7 @@ func New(o Options) *Reducer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Reducer{store: o.Store, log: o.Log, watch: o.Watch, reader: excerpt.New(excerpt.Limits{})}
+	r := &Reducer{store: o.Store, log: o.Log, watch: o.Watch, reader: excerpt.New(excerpt.Limits{}), turns: newTurns()}
 	r.recent.init()
 	r.models.log = o.Log
 	return r
@@ -97,6 +98,11 @@ func (r *Reducer) Reduce(ctx context.Context, j *Job, raw []byte) ([]byte, bool)
 	if j.Rules.Policy == config.PolicyPass || len(raw) <= limit {
 		return nil, false
 	}
+	turn := r.turns.of(len(raw))
+	if turn.take(ctx) != nil {
+		return nil, false
+	}
+	defer turn.leave()
 	b, ok := open(raw)
 	if !ok || len(b.texts) == 0 || b.structured.OK() && !j.mayDrop() {
 		return nil, false
@@ -106,7 +112,7 @@ func (r *Reducer) Reduce(ctx context.Context, j *Job, raw []byte) ([]byte, bool)
 	if n <= limit {
 		return nil, false
 	}
-	large := &large{Job: j, body: b, tokens: n, limit: limit, rule: rule}
+	large := &large{Job: j, body: b, tokens: n, limit: limit, rule: rule, turn: turn}
 	if j.Rules.Policy == config.PolicyBlock {
 		return r.done(large, config.PolicyBlock, large.blocked()), true
 	}
@@ -184,7 +190,7 @@ func hostChars(meta []byte) int {
 // mayDrop reports whether structuredContent may be left out: nobody has been promised
 // it, or the promise is not shown (RES-7).
 func (j *Job) mayDrop() bool {
-	return j.Rules.Structured == "drop" || !wire.Field(j.Def, wire.Span{Hi: len(j.Def)}, "outputSchema").OK()
+	return j.Rules.Structured == "drop" || j.Def != nil && !wire.Field(j.Def, wire.Span{Hi: len(j.Def)}, "outputSchema").OK()
 }
 
 // A large is a result that has to become smaller.
@@ -194,6 +200,7 @@ type large struct {
 	tokens int
 	limit  int
 	rule   tokens.Rule
+	turn   *turn
 
 	text   []byte // all texts, one below the other
 	lines  int

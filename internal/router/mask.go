@@ -38,6 +38,14 @@ func (r *Router) hide(server string, params wire.Value) []byte {
 	return params.Bytes()
 }
 
+// Hide hides secrets in a text of a server that is shown elsewhere.
+func (r *Router) Hide(server, text string) string {
+	if m := r.Generation().Masks[server]; m != nil {
+		return string(m.Text([]byte(text), r.count(server)))
+	}
+	return text
+}
+
 // count tells the watch how often something was hidden.
 func (r *Router) count(server string) mask.Count {
 	if r.watch.Masked == nil {

@@ -28,14 +28,16 @@ import (
 func (r *Router) shrink(next Handler) Handler {
 	return func(ctx context.Context, c *Call) (Reply, error) {
 		own := c.Server == catalog.Own && c.Entry != nil
-		shrinks := r.results != nil && c.Gen.Shrinks && c.Method == "tools/call"
+		shrinks := r.results != nil && c.Gen.Shrinks && (c.Method == "tools/call" || c.Method == "tasks/result")
 		switch {
 		case own && shrinks:
 			return r.shrunk(ctx, c, r.own)
 		case own:
 			return r.own(ctx, c)
 		case shrinks:
-			r.note(c)
+			if c.task == nil {
+				r.note(c)
+			}
 			return r.shrunk(ctx, c, next)
 		}
 		return next(ctx, c)
@@ -124,7 +126,7 @@ func (r *Router) job(c, by *Call) *results.Job {
 	intent, _ := wire.Unquote(wire.Field(raw, meta, results.IntentKey).Of(raw))
 	host, _ := strconv.Atoi(string(wire.Field(raw, meta, results.HostKey).Of(raw)))
 	j := &results.Job{
-		Call: c.id, Server: by.Server, Tool: by.Name, Exposed: by.Entry.Exposed, Def: by.Entry.Def,
+		Call: c.id, Server: by.Server, Tool: by.tool(), Exposed: by.Entry.Exposed, Def: by.Entry.Def,
 		Arguments: by.masked(c.Params.Field("arguments").Of(raw)), HostChars: host, Intent: intent,
 		Session: c.Session, Owner: c.Principal, Links: c.Links || c.Era == wire.Modern,
 	}

@@ -78,7 +78,7 @@ func TestASharedSummaryDoesNotWaitForTheClientOfACallThatIsOver(t *testing.T) {
 		asked := 0
 		call := func(ctx context.Context) router.Reply {
 			c := newCall(t, r.Router, "up__big", `{}`)
-			c.Caps = []byte(everyCapability)
+			c.Caps, c.Session = []byte(everyCapability), "one"
 			c.Ask = func(ctx context.Context, _ string, _ []byte, _ func([]byte)) ([]byte, *wire.RPCError) {
 				asked++
 				<-ctx.Done()
