@@ -96,11 +96,11 @@ func New(o Options) (_ *App, err error) {
 		settled: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
 		seen: map[string]string{}, rejected: map[string]string{},
 	}
-	masks, err := newMasks(c)
+	hidden, err := newMasks(c, nil)
 	if err != nil {
 		return nil, err
 	}
-	a.force.Store(newInForce(c, masks, "file"))
+	a.force.Store(newInForce(c, hidden, "file"))
 	a.events = telemetry.NewEvents()
 	a.warnings = telemetry.NewWarnings(a.events)
 	a.memory = newMemory(a.openStore(o.StateDir))

@@ -94,6 +94,9 @@ func (a *App) rebuild() {
 func (a *App) build(before *catalog.Snapshot, listings []*catalog.Listing, number int64) (*router.Generation, []catalog.Problem) {
 	f := a.force.Load()
 	c := f.Config
+	for i, l := range listings {
+		listings[i] = l.Hide(f.masks.shown)
+	}
 	snapshot, problems := catalog.Rebuild(before, listings, catalog.Rules{
 		Servers: c.Servers, Catalog: c.Catalog, Unavailable: a.unavailable(), Pending: len(listings) < a.enabled(), Own: f.own,
 	})
@@ -101,7 +104,7 @@ func (a *App) build(before *catalog.Snapshot, listings []*catalog.Listing, numbe
 	for _, s := range c.Servers {
 		servers[s.Name] = s
 	}
-	return &router.Generation{Number: number, Config: c, Servers: servers, Catalog: snapshot, Starting: a.starting(listings), Masks: f.masks, Shrinks: f.shrinks}, problems
+	return &router.Generation{Number: number, Config: c, Servers: servers, Catalog: snapshot, Starting: a.starting(listings), Masks: f.masks.of, Shrinks: f.shrinks}, problems
 }
 
 // enabled is how many servers should have a listing by and by. Capabilities are told

@@ -12,7 +12,6 @@ import (
 	"mcp-aggregator/internal/admin"
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
-	"mcp-aggregator/internal/mask"
 	"mcp-aggregator/internal/telemetry"
 )
 
@@ -63,15 +62,15 @@ func (a *App) change(ctx context.Context, why, source string, compile func() (*c
 	if failure == nil {
 		next, release, failure = a.compiled(patience, compile)
 	}
-	var masks map[string]*mask.Masker
+	var hidden *masks
 	if failure == nil {
-		masks, failure = newMasks(next)
+		hidden, failure = newMasks(next, a.force.Load().masks) // nobody else changes that meanwhile
 	}
 	defer release()
 	if errors.Is(failure, errStopped) || ctx.Err() != nil {
 		return plan, cmp.Or(context.Cause(ctx), failure) // of the asker, or of the aggregator
 	}
-	err = a.onConductor(ctx, func() { plan = a.take(why, source, next, masks, failure) })
+	err = a.onConductor(ctx, func() { plan = a.take(why, source, next, hidden, failure) })
 	return plan, err
 }
 
@@ -115,22 +114,22 @@ func (a *App) compiled(ctx context.Context, compile func() (*config.Config, erro
 // An inForce is the configuration that counts, and where it came from.
 type inForce struct {
 	*config.Config
-	masks   map[string]*mask.Masker // server name → its masker; nil hides nothing
-	own     *catalog.Listing        // what the aggregator offers itself; nil: nothing
-	shrinks bool                    // the results of some tool are not just passed on
-	source  string                  // "file", or "runtime" after SetServers
+	masks   *masks
+	own     *catalog.Listing // what the aggregator offers itself; nil: nothing
+	shrinks bool             // the results of some tool are not just passed on
+	source  string           // "file", or "runtime" after SetServers
 	at      time.Time
 }
 
-func newInForce(c *config.Config, masks map[string]*mask.Masker, source string) *inForce {
+func newInForce(c *config.Config, hidden *masks, source string) *inForce {
 	shrinks, _ := c.Treatment()
-	return &inForce{c, masks, offers(c), shrinks, source, time.Now()}
+	return &inForce{c, hidden, offers(c), shrinks, source, time.Now()}
 }
 
 func (a *App) config() *config.Config { return a.force.Load().Config }
 
 // take makes a configuration the one in force, or reports why not.
-func (a *App) take(why, source string, next *config.Config, masks map[string]*mask.Masker, err error) admin.Plan {
+func (a *App) take(why, source string, next *config.Config, hidden *masks, err error) admin.Plan {
 	a.metrics.Reload(err == nil)
 	if err != nil {
 		plan := admin.Plan{Generation: a.rout.Generation().Number, Errors: sentences(err)}
@@ -139,7 +138,7 @@ func (a *App) take(why, source string, next *config.Config, masks map[string]*ma
 		a.events.Append(telemetry.Reloaded, "", plan)
 		return plan
 	}
-	plan := a.commit(source, next, masks)
+	plan := a.commit(source, next, hidden)
 	a.warnings.Clear("reload")
 	a.warnRestart(plan.Restart)
 	a.events.Append(telemetry.Reloaded, "", plan)
@@ -149,14 +148,14 @@ func (a *App) take(why, source string, next *config.Config, masks map[string]*ma
 }
 
 // commit makes a valid configuration the one in force. It cannot fail.
-func (a *App) commit(source string, next *config.Config, masks map[string]*mask.Masker) admin.Plan {
+func (a *App) commit(source string, next *config.Config, hidden *masks) admin.Plan {
 	old := a.config()
 	live, restart := config.Compare(old, next)
 	next = config.WithRestartSettings(old, next)
 	for _, n := range next.Notes {
 		a.log.Warn("note on the configuration", "note", n.String())
 	}
-	a.force.Store(newInForce(next, masks, source))
+	a.force.Store(newInForce(next, hidden, source))
 	a.settings(next)
 	changes := a.set.Apply(next.Servers)
 	a.rebuild()

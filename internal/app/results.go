@@ -43,12 +43,31 @@ func (a *App) newResults(c *config.Config, dir string) (*results.Reducer, error)
 	}}), nil
 }
 
+// masks are what is hidden under a configuration.
+type masks struct {
+	of     map[string]*mask.Masker // server name → its masker; nil hides nothing
+	shown  *mask.Masker            // hides credentials in what servers say of themselves
+	values []string                // the credentials that are hidden
+}
+
+// maxRetired is how many credentials that are configured no more stay hidden.
+const maxRetired = 100
+
 // newMasks makes the masker of each server: what the configuration wants hidden, and its
-// own credentials. A pattern that cannot be used is an error, since without it secrets
-// would get through.
-func newMasks(c *config.Config) (map[string]*mask.Masker, error) {
+// own credentials. Those of the configuration before stay hidden: servers may still
+// use and quote what was replaced just now. A pattern that cannot be used is an error,
+// since without it secrets would get through.
+func newMasks(c *config.Config, before *masks) (*masks, error) {
 	values := c.Credentials()
-	masks := make(map[string]*mask.Masker, len(c.Servers))
+	if before != nil {
+		retired := slices.DeleteFunc(slices.Clone(before.values), func(v string) bool { return slices.Contains(values, v) })
+		values = append(slices.Clip(values), retired[:min(len(retired), maxRetired)]...)
+	}
+	shown, err := mask.New(mask.Options{Values: values})
+	if err != nil {
+		return nil, fmt.Errorf("hiding the credentials of the configuration: %w", err)
+	}
+	out := &masks{of: make(map[string]*mask.Masker, len(c.Servers)), shown: shown, values: values}
 	for _, s := range c.Servers {
 		m := c.MaskOf(s)
 		if m.IsZero() && len(values) == 0 {
@@ -64,10 +83,10 @@ func newMasks(c *config.Config) (map[string]*mask.Masker, error) {
 			return nil, fmt.Errorf("masking results of server %q: %w", s.Name, err)
 		}
 		if !masker.IsZero() {
-			masks[s.Name] = masker
+			out.of[s.Name] = masker
 		}
 	}
-	return masks, nil
+	return out, nil
 }
 
 // offers is what the aggregator offers clients itself under a configuration; nil if

@@ -226,6 +226,37 @@ func TestCredentialsOfTheConfigurationAreHiddenInResults(t *testing.T) {
 	}
 }
 
+// Servers may quote what was replaced just now, and what it was replaced by.
+func TestCredentialsBeforeAndAfterAReloadAreHidden(t *testing.T) {
+	c, next, last := configure(demo()), configure(demo()), configure(demo())
+	c.Admin.Token, next.Admin.Token, last.Admin.Token = "the-first-token", "the-second-token", "the-third-token"
+	queue := []*config.Config{next, last}
+	a, err := app.New(app.Options{Config: c, Version: "1", Reread: func() (*config.Config, error) {
+		first := queue[0]
+		queue = queue[1:]
+		return first, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, err := a.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for range 2 {
+		if plan, err := a.Reload(t.Context(), "test"); err != nil || !plan.Applied {
+			t.Fatalf("%+v, %v", plan, err)
+		}
+	}
+	for _, token := range []string{"the-first-token", "the-second-token", "the-third-token"} {
+		res, err := a.Call(t.Context(), "demo__echo", json.RawMessage(`{"message":"`+token+`"}`), nil)
+		if err != nil || strings.Contains(string(res), token) {
+			t.Errorf("%s, %v", res, err)
+		}
+	}
+}
+
 func TestAChangedMaskCountsForTheNextCall(t *testing.T) {
 	c := configure(demo())
 	next := configure(demo())

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 )
 
@@ -113,14 +114,15 @@ type Excerpt struct {
 
 // Reader answers queries within limits.
 type Reader struct {
-	limits  Limits
-	running chan struct{} // holds a token per jq program
+	limits    Limits
+	running   chan struct{} // holds a token per jq program
+	searching chan struct{} // holds a token per search that takes long
 }
 
 // New makes a Reader.
 func New(l Limits) *Reader {
 	l = l.withDefaults()
-	return &Reader{limits: l, running: make(chan struct{}, l.JQAtOnce)}
+	return &Reader{limits: l, running: make(chan struct{}, l.JQAtOnce), searching: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
 // Read answers a query. Its errors wrap one of those above, or are of ctx.

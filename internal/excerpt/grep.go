@@ -20,7 +20,7 @@ type search struct {
 	t        *Text
 	q        Query // as asked
 	pattern  *pattern
-	budget   budget
+	budget   *budget
 	chars    int // the answer may have
 	longLine int // bytes; longer lines are not shown whole
 	around   int // bytes shown before and after a match in a long line
@@ -52,7 +52,9 @@ func (r *Reader) grep(ctx context.Context, t *Text, q Query) (Excerpt, error) {
 		start = t.begin(where.From)
 	}
 	start = border(t.data, start)
-	s := &search{t: t, q: q, pattern: p, budget: budget{ctx, time.Now().Add(r.limits.Time)}, chars: max(r.limits.Chars, leastChars), stop: -1}
+	left := r.budget(ctx)
+	defer left.leave()
+	s := &search{t: t, q: q, pattern: p, budget: left, chars: max(r.limits.Chars, leastChars), stop: -1}
 	s.longLine = min(2000, s.chars/4)
 	s.around = s.longLine / 10
 	s.linesBefore, s.linesAfter = min(max(q.Before, q.Context), t.lines), min(max(q.After, q.Context), t.lines)

@@ -63,13 +63,58 @@ func compile(q Query) (*pattern, error) {
 	return p, nil
 }
 
-// budget is the time for one search.
+// budget is the time for one search. One that is over quickly runs at once; what takes
+// longer needs one of a few places, or many hard searches at a time would keep all
+// processors from everything else. It belongs to one goroutine.
 type budget struct {
-	ctx   context.Context
-	until time.Time
+	ctx    context.Context
+	limit  time.Duration // of the search, and of the waiting for a place
+	quick  time.Time     // until then no place is needed
+	until  time.Time
+	places chan struct{}
+	has    bool
 }
 
-func (b budget) spent() bool { return b.ctx.Err() != nil || time.Now().After(b.until) }
+// quick is for how long a search runs without a place.
+const quick = 50 * time.Millisecond
+
+func (r *Reader) budget(ctx context.Context) *budget {
+	now := time.Now()
+	return &budget{ctx: ctx, limit: r.limits.Time, quick: now.Add(quick), until: now.Add(r.limits.Time), places: r.searching}
+}
+
+// spent tells whether the search has to end. It may wait for a place.
+func (b *budget) spent() bool {
+	now := time.Now()
+	if b.ctx.Err() != nil || now.After(b.until) {
+		return true
+	}
+	return !b.has && now.After(b.quick) && !b.enter(now)
+}
+
+// enter waits for a place; the time of the search stands still meanwhile.
+func (b *budget) enter(now time.Time) bool {
+	timer := time.NewTimer(b.limit)
+	defer timer.Stop()
+	select {
+	case b.places <- struct{}{}:
+		b.has = true
+		b.until = b.until.Add(time.Since(now))
+		return true
+	case <-timer.C:
+		b.until = now // it has been spent with waiting
+	case <-b.ctx.Done():
+	}
+	return false
+}
+
+// leave gives the place to the next.
+func (b *budget) leave() {
+	if b.has {
+		b.has = false
+		<-b.places
+	}
+}
 
 // direct is the longest line that is searched in one go, in bytes: with the largest
 // pattern that takes a fraction of a second.
@@ -77,7 +122,7 @@ const direct = 8 << 10
 
 // find returns where the first match in a line is, searching from an offset on; ok is
 // false if the budget was spent before the answer was known.
-func (p *pattern) find(line []byte, from int, b budget) (loc []int, ok bool) {
+func (p *pattern) find(line []byte, from int, b *budget) (loc []int, ok bool) {
 	if p.anchored && from > 0 {
 		return nil, true
 	}
@@ -113,7 +158,7 @@ type clocked struct {
 	text    []byte
 	at      int
 	reads   int
-	budget  budget
+	budget  *budget
 	stopped bool
 }
 

@@ -56,9 +56,14 @@ func (r *Reducer) Configure(c *config.Config) error {
 	return failed
 }
 
+// Hurry ends summaries, those being written and those to come: before the aggregator
+// stops, clients get at once what they get when a model fails.
+func (r *Reducer) Hurry() { r.hurry() }
+
 // Close ends what models are writing, and drops what is kept.
 func (r *Reducer) Close() {
 	defer r.store.Close()
+	r.hurry()
 	if s := r.models.now.Load(); s != nil {
 		s.Close()
 	}
@@ -164,7 +169,10 @@ func (r *Reducer) summarize(ctx context.Context, l *large) (text []byte, policy,
 	began := time.Now()
 	request := l.request(names, r.recent.of(l.Session))
 	l.turn.leave()
-	answer, outcome, err := s.Summarize(ctx, request, caller, r.chunks(l, step))
+	writing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.ending, cancel)()
+	answer, outcome, err := s.Summarize(writing, request, caller, r.chunks(l, step))
 	step.Outcome, step.Model, step.In, step.Out, step.Took = outcome, answer.Model, answer.In, answer.Out, time.Since(began)
 	if err == nil && answer.Refused {
 		err = fmt.Errorf("model %q will not do it", answer.Model)
@@ -180,6 +188,9 @@ func (r *Reducer) summarize(ctx context.Context, l *large) (text []byte, policy,
 	how = "a summary by " + answer.Model
 	if answer.Incomplete {
 		how += ", which ends early"
+	}
+	if l.Hide != nil {
+		answer.Text = l.Hide(answer.Text)
 	}
 	return []byte(answer.Text), config.PolicySummarize, how, true
 }

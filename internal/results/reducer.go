@@ -25,6 +25,9 @@ type Reducer struct {
 	models models
 	recent recent
 	turns  turns
+
+	ending context.Context // done: models have no more time
+	hurry  context.CancelFunc
 }
 
 // Options are what a Reducer needs.
@@ -63,6 +66,7 @@ func New(o Options) *Reducer {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &Reducer{store: o.Store, log: o.Log, watch: o.Watch, reader: excerpt.New(excerpt.Limits{}), turns: newTurns()}
+	r.ending, r.hurry = context.WithCancel(context.Background())
 	r.recent.init()
 	r.models.log = o.Log
 	return r
@@ -79,13 +83,17 @@ type Job struct {
 	Def          []byte // the definition of the tool; nil if it is not known
 	Arguments    []byte // raw JSON, masked; nil if there are none
 	HostChars    int    // what the request says of the largest result its host takes, in characters; 0: nothing
-	Intent       string // what the client wants with the result; "" if it has not said so
+	Intent       string // what the client wants with the result, masked; "" if it has not said so
 	Session      string
 	Owner        string // who may read the original
 	Links        bool   // the client knows links to resources
 
 	// Ask has the model of the client's host asked; nil: it offers none.
 	Ask func(ctx context.Context, method string, params []byte) (result []byte, err error)
+
+	// Hide hides secrets in what a model has written: it may know some that it was not
+	// given here. nil: nothing is hidden.
+	Hide func(text string) string
 
 	// Progress tells the client how the summary goes on; nil: it does not want to know.
 	Progress func(message string)

@@ -34,6 +34,9 @@ func (t *turn) take(ctx context.Context) error {
 	if t.of == nil || t.has {
 		return nil
 	}
+	if ctx.Err() != nil { // also if there is a turn to be had
+		return context.Cause(ctx)
+	}
 	select {
 	case t.of <- struct{}{}:
 		t.has = true

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -131,9 +132,10 @@ func TestSecretsAreHiddenBeforeAResultIsMadeSmaller(t *testing.T) {
 	r := newPress(t, pressing(wire.Legacy, "summarize"), upWith(map[string]tool{"big": answers(lines(500) + secret + "\n" + lines(500))}), hides)
 	p := newPerson(t, r.Router, wire.Legacy)
 	p.call("tools/call", `{"name":"up__big","arguments":{"first":"`+secret+`"}}`)
+	p.more = `"mcp-aggregator/intent":"find ` + secret + `"`
 	f := fittedIn(t, p.call("tools/call", `{"name":"up__big","arguments":{"q":"`+secret+`"}}`))
 	all := strings.Join(p.asked, "\n") + p.readBack(f.Meta.Result.Handle, 1001) + p.call("resources/read", `{"uri":"`+f.Meta.Result.URI+`"}`)
-	if strings.Contains(all, secret) || strings.Count(all, "[masked:ticket]") < 6 || !strings.Contains(all, `\"first\":\"[masked:ticket]\"`) {
+	if strings.Contains(all, secret) || strings.Count(all, "[masked:ticket]") < 6 || !strings.Contains(all, `\"first\":\"[masked:ticket]\"`) || !strings.Contains(all, "find [masked:ticket]") {
 		t.Errorf("%d times masked, secret %v", strings.Count(all, "[masked:ticket]"), strings.Contains(all, secret))
 	}
 }
@@ -149,6 +151,38 @@ func TestEachTargetHasTheMaskOfItsServer(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
+}
+
+// A reload gives servers new credentials while calls are under way.
+func TestWhatAReloadHidesIsHiddenInCallsThatBeganBeforeIt(t *testing.T) {
+	var r *press
+	r = newPress(t, pressing(wire.Legacy, "pass"), upWith(map[string]tool{"big": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		next := *r.Generation()
+		m, err := mask.New(mask.Options{Values: []string{"the-new-credential"}})
+		if err != nil {
+			return nil, err
+		}
+		next.Masks = map[string]*mask.Masker{"up": m}
+		r.Publish(&next)
+		return done("the-new-credential and " + secret), nil
+	}}), hides)
+	if got := works(t, r.Router, "up__big", `{}`); !strings.Contains(got, "[masked:configured] and [masked:ticket]") {
+		t.Error(got)
+	}
+}
+
+func TestManyHeavyResultsOfOneServerAreAllMasked(t *testing.T) {
+	heavy := strings.Repeat("a line that says nothing\n", 60_000) + secret
+	r := newPress(t, pressing(wire.Legacy, "pass"), upWith(map[string]tool{"big": answers(heavy)}), hides)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if got := works(t, r.Router, "up__big", `{}`); !strings.Contains(got, "[masked:ticket]") || strings.Contains(got, secret) {
+				t.Error("not masked")
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A pattern that fits everything long leaves what clients give back to us as it is.

@@ -39,6 +39,7 @@ type Router struct {
 	subs   subscriptions
 	levels levels
 	lot    lot
+	lanes  lanes
 	tasks  tasks
 }
 

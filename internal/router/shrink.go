@@ -130,6 +130,9 @@ func (r *Router) job(c, by *Call) *results.Job {
 		Arguments: by.masked(c.Params.Field("arguments").Of(raw)), HostChars: host, Intent: intent,
 		Session: c.Session, Owner: c.Principal, Links: c.Links || c.Era == wire.Modern,
 	}
+	if by.masker != nil {
+		j.Intent, j.Hide = by.masker.text(intent), by.masker.text
+	}
 	if c.meta.ProgressToken != nil || c.host != nil { // with a host it depends on who waits then
 		j.Progress = c.tell
 	}
