@@ -18,35 +18,41 @@ const module = "mcp-aggregator"
 // layers says how high each package stands. A package imports only packages of
 // lower layers: never upwards, never sideways.
 var layers = map[string]int{
-	"cmd/mcp-aggregator": 7,
-	"bench":              7,
-	"e2e":                7,
-	"internal/app":       6,
+	"cmd/mcp-aggregator": 8,
+	"bench":              8,
+	"e2e":                8,
+	"internal/app":       7,
 
-	"internal/downstream": 5,
-	"internal/admin":      5,
+	"internal/downstream": 6,
+	"internal/admin":      6,
 
-	"internal/router": 4,
+	"internal/router": 5,
 
-	"internal/bridge":   3,
-	"internal/upstream": 3,
+	"internal/bridge":   4,
+	"internal/upstream": 4,
 
-	"internal/catalog": 2,
-	"internal/results": 2,
-	"internal/authz":   2,
-	"internal/store":   2,
+	"internal/catalog": 3,
+	"internal/results": 3,
+	"internal/authz":   3,
+	"internal/store":   3,
 
-	"internal/config": 1,
+	"internal/config":    2,
+	"internal/mask":      1,
+	"internal/summarize": 1,
 
 	"internal/arguments": 0,
 	"internal/breaker":   0,
 	"internal/builtin":   0,
+	"internal/digest":    0,
+	"internal/excerpt":   0,
 	"internal/fault":     0,
 	"internal/filter":    0,
+	"internal/keep":      0,
 	"internal/limit":     0,
 	"internal/local":     0,
 	"internal/mcptest":   0,
 	"internal/telemetry": 0,
+	"internal/tokens":    0,
 	"internal/wire":      0,
 }
 
@@ -146,8 +152,8 @@ func TestTheRulesCanFail(t *testing.T) {
 		pkg  goPackage
 		want string
 	}{
-		{"upwards", goPackage{ImportPath: module + "/internal/wire", Imports: []string{module + "/internal/config"}}, "layer 1"},
-		{"sideways", goPackage{ImportPath: module + "/internal/bridge", Imports: []string{module + "/internal/upstream"}}, "layer 3"},
+		{"upwards", goPackage{ImportPath: module + "/internal/wire", Imports: []string{module + "/internal/config"}}, "layer 2"},
+		{"sideways", goPackage{ImportPath: module + "/internal/bridge", Imports: []string{module + "/internal/upstream"}}, "layer 4"},
 		{"from a sub-package", goPackage{ImportPath: module + "/internal/wire/sse", Imports: []string{module + "/internal/fault"}}, "layer 0"},
 		{"YAML elsewhere", goPackage{ImportPath: module + "/internal/app", Imports: []string{"gopkg.in/yaml.v3"}}, "one place"},
 		{"typed payloads in the middle", goPackage{ImportPath: module + "/internal/router", Imports: []string{restricted[1].path}}, "as bytes"},

@@ -25,7 +25,7 @@ type scenario struct {
 	name  string
 	shape shape
 	conc  int
-	hop   string  // "http", "stdio": the upstream's transport; "face": stdio on both sides
+	hop   string  // "http", "stdio": the upstream's transport; "masked": http, with results searched for secrets; "face": stdio on both sides
 	want  float64 // the ratio we hold ourselves to, 0 for none
 }
 
@@ -42,6 +42,8 @@ func scenarios() []scenario {
 			scenario{"http " + era + " 1 MB x1", shape{"log1m", modern}, 1, "http", 0.9},
 			scenario{"http " + era + " 1 MB x16", shape{"log1m", modern}, 16, "http", 0.9},
 			scenario{"http " + era + " 1 MB escapes x4", shape{"json1m", modern}, 4, "http", 0},
+			scenario{"http " + era + " 1 MB masked x1", shape{"log1m", modern}, 1, "masked", 0},
+			scenario{"http " + era + " 1 MB masked x16", shape{"log1m", modern}, 16, "masked", 0},
 			scenario{"stdio " + era + " 64 B x1", shape{"echo64", modern}, 1, "stdio", 0.9},
 			scenario{"stdio " + era + " 64 B x16", shape{"echo64", modern}, 16, "stdio", 0.9},
 			scenario{"stdio " + era + " 100 kB x4", shape{"log100k", modern}, 4, "stdio", 0.9},
@@ -53,7 +55,7 @@ func scenarios() []scenario {
 // parts are the peers of the scenarios of one era.
 type parts struct {
 	echo, relay, bridge *proc
-	server, lines       string // the aggregator's names of the HTTP and the stdio upstream
+	server, lines       string // the aggregator's names of the HTTP and the stdio upstream; of a masked one with x at its end
 }
 
 func (b *bench) run() (err error) {
@@ -112,8 +114,8 @@ func (b *bench) setUp() (map[bool]parts, *proc, error) {
 		if p.bridge, err = b.role("bridge", self, "echo-stdio"); err != nil {
 			return nil, nil, err
 		}
-		conf += fmt.Sprintf("  %s: {url: %q}\n  %s: {command: %q, args: [echo-stdio], env: {ECHO_LEGACY: %q}}\n",
-			p.server, p.echo.url, p.lines, self, os.Getenv("ECHO_LEGACY"))
+		conf += fmt.Sprintf("  %s: {url: %q}\n  %s: {command: %q, args: [echo-stdio], env: {ECHO_LEGACY: %q}}\n  %sx: {url: %q, mask: {sets: [all], code: [kubernetes_secret]}}\n",
+			p.server, p.echo.url, p.lines, self, os.Getenv("ECHO_LEGACY"), p.server, p.echo.url)
 		eras[modern] = p
 	}
 	os.Unsetenv("ECHO_LEGACY")
@@ -229,8 +231,11 @@ func (b *bench) contenders(s scenario, p parts, agg *proc) (direct, limit, ours 
 		return b.lineContenders(s, p)
 	}
 	target, way, server := p.echo, p.relay, p.server
-	if s.hop == "stdio" {
+	switch s.hop {
+	case "stdio":
 		target, way, server = p.bridge, p.bridge, p.lines
+	case "masked":
+		server += "x"
 	}
 	direct = &contender{name: "direct", proc: target}
 	limit = &contender{name: "limit", proc: way}

@@ -248,7 +248,7 @@ func shareMember(a, b []string) bool {
 	return slices.ContainsFunc(a, func(x string) bool { return slices.Contains(b, x) })
 }
 
-func atoi(t *testing.T, s string) (n int) {
+func atoi(t testing.TB, s string) (n int) {
 	t.Helper()
 	if _, err := fmt.Sscan(s, &n); err != nil {
 		t.Fatal(err)

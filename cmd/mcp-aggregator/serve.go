@@ -71,6 +71,7 @@ func (c *cli) serve(ctx context.Context, f serveFlags) error {
 		return err
 	}
 	if err := c.open(a, cfg, f, log); err != nil {
+		a.Discard()
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

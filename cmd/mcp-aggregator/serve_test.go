@@ -139,14 +139,18 @@ func TestServeSaysWhoseAnAddressIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(demoConfig), 0o600); err != nil {
+	dir := t.TempDir() // not where the tests before have killed one
+	path := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(path, []byte("state_dir: "+dir+"/state\n"+demoConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.Command("mcp-aggregator", "--config", path, "--http", ln.Addr().String()).CombinedOutput()
 	want := fmt.Sprintf("mcp-aggregator: %s is used by another program; choose another address with --http or http.addr\n", ln.Addr())
 	if err == nil || string(out) != want {
 		t.Errorf("%v: %s", err, out)
+	}
+	if left, _ := filepath.Glob(dir + "/state/results/*"); len(left) != 1 || filepath.Base(left[0]) != "lock" {
+		t.Errorf("left behind: %q", left)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestStatusShowsEverythingThatMatters(t *testing.T) {
 			Details: "config.yaml:3:4: servers: bad\nconfig.yaml:5:1: \x1b[31mworse" + strings.Repeat("\nconfig.yaml:6:1: more", 11), Time: now.Add(-time.Minute)})
 		o.Warnings.Set("state/files", telemetry.Warning{Category: telemetry.Health, Server: "files", Message: "shown in the table"})
 		o.Actions.Info = func() admin.Info {
-			return admin.Info{Version: "1.2.3", Started: now.Add(-90 * time.Minute), Generation: 4, Sessions: 2, Config: "/etc/mcp.yaml"}
+			return admin.Info{Version: "1.2.3", Started: now.Add(-90 * time.Minute), Generation: 4, Sessions: 2, Saved: 120345, Config: "/etc/mcp.yaml"}
 		}
 		o.Actions.Breakers = func() []breaker.State {
 			return []breaker.State{
@@ -48,7 +48,7 @@ func TestStatusShowsEverythingThatMatters(t *testing.T) {
 	if err := o.print(&out, style{}, now); err != nil {
 		t.Fatal(err)
 	}
-	want := `mcp-aggregator 1.2.3 · up 1h30m · generation 4 · 2 sessions · 2 warnings · /etc/mcp.yaml
+	want := `mcp-aggregator 1.2.3 · up 1h30m · generation 4 · 2 sessions · 120345 tokens saved · 2 warnings · /etc/mcp.yaml
 
 SERVER  STATE      SINCE  PROTOCOL    TOOLS    PROMPTS  RESOURCES  REFS  CALLS  RESTARTS  NEXT TRY
 github  connected  3m20s  2026-07-28  12       1        3          3     2      4         -

@@ -57,6 +57,9 @@ func (o *overview) head(now time.Time) string {
 	if o.Info.Sessions > 0 {
 		parts = append(parts, count(o.Info.Sessions, "session"))
 	}
+	if n := o.Info.Saved; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens saved", n))
+	}
 	if n := len(o.Warnings); n > 0 {
 		parts = append(parts, count(n, "warning"))
 	}

@@ -41,7 +41,7 @@ func options(asked *[]string) admin.Options {
 		Addr: "127.0.0.1:8080",
 		Actions: admin.Actions{
 			Info: func() admin.Info {
-				return admin.Info{Name: "mcp-aggregator", Version: "1.2.3", Config: "/etc/mcp.yaml", Generation: 4, Limits: config.Default().Limits}
+				return admin.Info{Name: "mcp-aggregator", Version: "1.2.3", Config: "/etc/mcp.yaml", Generation: 4, Saved: 77, Limits: config.Default().Limits}
 			},
 			Servers:    func() []*upstream.Status { return []*upstream.Status{status()} },
 			Connect:    note("connect"),
@@ -237,7 +237,7 @@ func TestWhatIsAskedForIsShown(t *testing.T) {
 	}
 	info := decoded(t, send(t, h, "GET "+api+"/info", ""))
 	limits, _ := info["limits"].(map[string]any)
-	if info["version"] != "1.2.3" || limits["body"] != float64(4<<20) || limits["read_header"] != "10s" {
+	if info["version"] != "1.2.3" || limits["body"] != float64(4<<20) || limits["read_header"] != "10s" || info["tokens_saved"] != float64(77) {
 		t.Errorf("%v", info)
 	}
 }

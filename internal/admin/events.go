@@ -5,20 +5,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"mcp-aggregator/internal/telemetry"
 )
 
 // events streams what happens as server-sent events. It begins behind the event that
-// the reader names as its last, with what is still kept; without one it begins now. A
-// reader that takes nothing loses its stream, not its place.
+// the reader names as its last, with what is still kept; without one it begins now. With
+// types=call,server.state it is about some types only. A reader that takes nothing loses
+// its stream, not its place.
 func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	if s.Events == nil {
 		return errAbsent
 	}
 	last, err := s.lastSeen(r)
+	if err != nil {
+		return err
+	}
+	types, err := typesOf(r)
 	if err != nil {
 		return err
 	}
@@ -29,8 +36,25 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	defer s.streams.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
-	s.stream(r.Context(), &eventWriter{w: w, c: http.NewResponseController(w)}, last)
+	s.stream(r.Context(), &eventWriter{w: w, c: http.NewResponseController(w)}, last, types)
 	return nil
+}
+
+// typesOf is what types of events a reader wants; none means all.
+func typesOf(r *http.Request) (types []string, err error) {
+	known := telemetry.EventTypes()
+	for _, list := range r.URL.Query()["types"] {
+		for t := range strings.SplitSeq(list, ",") {
+			switch {
+			case t == "" || slices.Contains(types, t):
+			case slices.Contains(known, t):
+				types = append(types, t)
+			default:
+				return nil, problem(http.StatusBadRequest, "there are no events of the type %.40q; the types are %s", t, strings.Join(known, ", "))
+			}
+		}
+	}
+	return types, nil
 }
 
 // lastSeen is the id of the last event that a reader has.
@@ -50,19 +74,23 @@ func (s *server) lastSeen(r *http.Request) (int64, error) {
 }
 
 // stream writes events until ctx ends or the reader has gone.
-func (s *server) stream(ctx context.Context, w *eventWriter, last int64) {
+func (s *server) stream(ctx context.Context, w *eventWriter, last int64, types []string) {
 	if w.comment("open") != nil {
 		return
 	}
 	idle := time.NewTicker(heartbeat)
 	defer idle.Stop()
 	for {
-		events, missed, more := s.Events.Since(last)
-		if len(events) > 0 {
+		newest := s.Events.Last()
+		events, missed, more := s.Events.Since(last, types...)
+		if missed || len(events) > 0 {
 			if w.events(events, missed) != nil {
 				return
 			}
-			last = events[len(events)-1].ID
+		}
+		last = newest // what is of other types is behind the reader, too
+		if n := len(events); n > 0 {
+			last = max(newest, events[n-1].ID)
 			continue
 		}
 		select {

@@ -195,3 +195,61 @@ func TestAnEventThatIsNoJSONIsStillTold(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+func TestAReaderChoosesTypesOfEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events, base, o := eventsHandler()
+		h := admin.New(o)
+		type call struct {
+			Call int64  `json:"call"`
+			Kind string `json:"kind,omitempty"`
+		}
+		events.Append(telemetry.CallStarted, "a", call{Call: 7})
+		events.Append(telemetry.SummaryStarted, "a", call{Call: 7})
+		events.Append(telemetry.CallCompleted, "a", call{7, "ok"})
+		const (
+			started   = `id: 2 event: call.started data: {"id":2,"type":"call.started","server":"a","data":{"call":7}}`
+			summary   = `id: 3 event: summary.started data: {"id":3,"type":"summary.started","server":"a","data":{"call":7}}`
+			completed = `id: 4 event: call.completed data: {"id":4,"type":"call.completed","server":"a","data":{"call":7,"kind":"ok"}}`
+		)
+		for _, tt := range []struct {
+			name, query string
+			last        int64
+			want        []string
+		}{
+			{"all", "", base, []string{one, started, summary, completed}},
+			{"calls", "?types=call", base, []string{started, completed}},
+			{"calls and summaries behind the first", "?types=call,summary", base + 2, []string{summary, completed}},
+			{"by full names, the parameter twice", "?types=server.state&types=call.completed", base, []string{one, completed}},
+			{"an empty list is all", "?types=", base + 3, []string{completed}},
+		} {
+			s := open(t, h, base, tt.query, header("Last-Event-ID", fmt.Sprint(tt.last)))
+			s.want(": open")
+			s.want(tt.want...)
+			if t.Failed() {
+				t.Fatal(tt.name)
+			}
+			s.stop()
+		}
+		s := open(t, h, base, "?types=reload&since=0")
+		s.want(": open")
+		for range 5000 { // none of them is this reader's, so it misses nothing
+			events.Append(telemetry.CallStarted, "a", nil)
+		}
+		synctest.Wait()
+		events.Append(telemetry.Reloaded, "", nil)
+		s.want(`id: 5005 event: reload data: {"id":5005,"type":"reload"}`)
+		s.stop()
+		synctest.Wait()
+	})
+}
+
+func TestUnknownTypesOfEventsAreRefused(t *testing.T) {
+	_, _, o := eventsHandler()
+	for _, types := range []string{"calls", "call,nonsense", "call.", "ca", strings.Repeat("x", 1000)} {
+		got := send(t, admin.New(o), "GET "+api+"/events?types="+types, "")
+		if got.Code != 400 || got.code != "bad_request" || !strings.Contains(got.Body.String(), "server, breaker, reload, tool, warning, call, summary") || got.Body.Len() > 1000 {
+			t.Errorf("%.20s: %d %s", types, got.Code, got.Body)
+		}
+	}
+}

@@ -21,6 +21,7 @@ type Info struct {
 	Loaded     time.Time     `json:"loaded"`           // when that was
 	Servers    int           `json:"servers"`
 	Sessions   int           `json:"sessions"`
+	Saved      int64         `json:"tokens_saved"` // that clients were spared, as estimated
 	Limits     config.Limits `json:"-"`
 }
 

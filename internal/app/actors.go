@@ -53,6 +53,7 @@ func (a *App) shutdown(drain time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	close(a.stopping)
+	a.results.Hurry()
 	go func() {
 		defer close(a.drained)
 		a.down.Close(ctx)

@@ -21,6 +21,7 @@ import (
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/downstream"
 	"mcp-aggregator/internal/limit"
+	"mcp-aggregator/internal/results"
 	"mcp-aggregator/internal/router"
 	"mcp-aggregator/internal/store"
 	"mcp-aggregator/internal/telemetry"
@@ -60,6 +61,7 @@ type App struct {
 	set      *upstream.Set
 	breakers *breaker.Set
 	queues   *limit.Queues
+	results  *results.Reducer
 	rout     *router.Router
 	down     *downstream.Server
 	metrics  *telemetry.Metrics
@@ -81,9 +83,9 @@ type App struct {
 	rejected map[string]string // server → the rejected definitions that were told last
 }
 
-// New builds everything and connects nothing. Run or Start must follow: they end
-// what it has begun.
-func New(o Options) (*App, error) {
+// New builds everything and connects nothing. Run, Start or Discard must follow: they
+// end what it has begun.
+func New(o Options) (_ *App, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -94,7 +96,11 @@ func New(o Options) (*App, error) {
 		settled: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
 		seen: map[string]string{}, rejected: map[string]string{},
 	}
-	a.force.Store(&inForce{c, "file", a.started})
+	hidden, err := newMasks(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	a.force.Store(newInForce(c, hidden, "file"))
 	a.events = telemetry.NewEvents()
 	a.warnings = telemetry.NewWarnings(a.events)
 	a.memory = newMemory(a.openStore(o.StateDir))
@@ -105,6 +111,14 @@ func New(o Options) (*App, error) {
 		a.warnCircuit(st.Server, st.Tool)
 	}
 	a.queues = limit.NewQueues()
+	if a.results, err = a.newResults(c, o.StateDir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			a.Discard()
+		}
+	}()
 	a.set = upstream.New(upstream.Options{
 		Log: o.Log, Limits: c.Limits, Version: o.Version, Builtins: builtin.Servers(),
 		StartConcurrency: c.StartConcurrency, AcquireTimeout: c.AcquireTimeout, Notify: a.notice,
@@ -112,6 +126,7 @@ func New(o Options) (*App, error) {
 			return a.down.Ask(session, a.rout.AskFor(session, server, q))
 		},
 		Capabilities: func(session string) ([]byte, bool) { return a.down.Declared(session) },
+		Mask:         func(server, text string) string { return a.rout.Hide(server, text) },
 		Recovered:    a.breakers.Recovered,
 		Recall:       a.memory.recall,
 		Keep:         a.memory.keep,
@@ -123,11 +138,15 @@ func New(o Options) (*App, error) {
 	first, _ := a.build(nil, nil, 0)
 	a.rout = router.New(router.Options{
 		Upstreams: a.set, Identity: bridge.NewIdentity(Name, o.Version), Seal: seal, Log: o.Log,
-		Breakers: a.breakers, Queues: a.queues, Watch: router.Watch{
+		Breakers: a.breakers, Queues: a.queues, Results: a.results, Watch: router.Watch{
 			Called: a.metrics.Call, Retried: a.metrics.Retry, QueueWaited: a.metrics.QueueWait, RateLimited: a.metrics.RateLimited,
+			Masked: a.metrics.Masked, Sized: a.metrics.Sized, Started: a.callStarted, Ended: a.callEnded,
 		},
 	}, first)
 	a.rout.Configure(c)
+	if err := a.results.Configure(c); err != nil {
+		return nil, err
+	}
 	a.down = downstream.New(a.rout, downstream.Options{Config: c, Log: o.Log, Version: o.Version})
 	a.add("conductor", a.conduct, nil)
 	return a, nil
@@ -147,12 +166,18 @@ func (a *App) openStore(dir string) *store.Store {
 	return s
 }
 
+// Discard ends what New has begun, in place of Run.
+func (a *App) Discard() {
+	a.results.Close()
+	a.memory.Close()
+}
+
 // Run connects the upstreams and serves the added faces until ctx ends, a face ends
 // or one fails. Then it stops accepting, lets calls in flight finish within
 // limits.drain, ends the connections and returns once everything has stopped.
 func (a *App) Run(ctx context.Context) error {
 	defer keepHeapFloor()()
-	defer a.memory.Close()
+	defer a.Discard()
 	if c := a.config(); a.reread != nil && c.Watch {
 		a.add("watch", func(ctx context.Context) error {
 			return watchFile(ctx, c.Path, func() { _, _ = a.Reload(ctx, "file changed") })
@@ -211,7 +236,9 @@ func (a *App) Call(ctx context.Context, tool string, arguments json.RawMessage, 
 	if err != nil {
 		return nil, fmt.Errorf("reading the arguments: %w", err)
 	}
-	c := &router.Call{Gen: a.rout.Generation(), Method: m.Method, Params: &m.Body, Era: wire.Legacy}
+	gen := *a.rout.Generation()
+	gen.Shrinks = false // who called reads everything, and nothing outlives this process
+	c := &router.Call{Gen: &gen, Method: m.Method, Params: &m.Body, Era: wire.Legacy}
 	if progress != nil {
 		c.Events = func(ev upstream.Event) { progress(ev.Method, ev.Params) }
 	}

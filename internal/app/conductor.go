@@ -92,15 +92,19 @@ func (a *App) rebuild() {
 // build makes a generation of the listings and the configuration in force. Before is
 // the catalogue of the generation before, nil if there is none.
 func (a *App) build(before *catalog.Snapshot, listings []*catalog.Listing, number int64) (*router.Generation, []catalog.Problem) {
-	c := a.config()
+	f := a.force.Load()
+	c := f.Config
+	for i, l := range listings {
+		listings[i] = l.Hide(f.masks.shown)
+	}
 	snapshot, problems := catalog.Rebuild(before, listings, catalog.Rules{
-		Servers: c.Servers, Catalog: c.Catalog, Unavailable: a.unavailable(), Pending: len(listings) < a.enabled(),
+		Servers: c.Servers, Catalog: c.Catalog, Unavailable: a.unavailable(), Pending: len(listings) < a.enabled(), Own: f.own,
 	})
 	servers := make(map[string]*config.Server, len(c.Servers))
 	for _, s := range c.Servers {
 		servers[s.Name] = s
 	}
-	return &router.Generation{Number: number, Config: c, Servers: servers, Catalog: snapshot, Starting: a.starting(listings)}, problems
+	return &router.Generation{Number: number, Config: c, Servers: servers, Catalog: snapshot, Starting: a.starting(listings), Masks: f.masks.of, Shrinks: f.shrinks}, problems
 }
 
 // enabled is how many servers should have a listing by and by. Capabilities are told

@@ -40,7 +40,7 @@ func (a *App) info() admin.Info {
 	c := a.force.Load()
 	return admin.Info{
 		Name: Name, Version: a.version, Commit: a.revision, Started: a.started, Config: c.Path, Source: c.source, Loaded: c.at,
-		Generation: a.rout.Generation().Number, Servers: len(c.Servers), Sessions: a.down.Stats().Sessions, Limits: c.Limits,
+		Generation: a.rout.Generation().Number, Servers: len(c.Servers), Sessions: a.down.Stats().Sessions, Saved: a.metrics.Saved(), Limits: c.Limits,
 	}
 }
 
@@ -62,6 +62,7 @@ func (a *App) sources() telemetry.Sources {
 		Parked:   a.parkedSample,
 		Dropped:  func() int64 { return a.down.Stats().Dropped },
 		Warnings: func() int { return a.warnings.Len() },
+		Kept:     a.keptSample,
 		Config:   func() (int64, time.Time) { return a.rout.Generation().Number, a.force.Load().at },
 	}
 }

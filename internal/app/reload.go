@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcp-aggregator/internal/admin"
+	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/telemetry"
 )
@@ -61,11 +62,15 @@ func (a *App) change(ctx context.Context, why, source string, compile func() (*c
 	if failure == nil {
 		next, release, failure = a.compiled(patience, compile)
 	}
+	var hidden *masks
+	if failure == nil {
+		hidden, failure = newMasks(next, a.force.Load().masks) // nobody else changes that meanwhile
+	}
 	defer release()
 	if errors.Is(failure, errStopped) || ctx.Err() != nil {
 		return plan, cmp.Or(context.Cause(ctx), failure) // of the asker, or of the aggregator
 	}
-	err = a.onConductor(ctx, func() { plan = a.take(why, source, next, failure) })
+	err = a.onConductor(ctx, func() { plan = a.take(why, source, next, hidden, failure) })
 	return plan, err
 }
 
@@ -109,14 +114,22 @@ func (a *App) compiled(ctx context.Context, compile func() (*config.Config, erro
 // An inForce is the configuration that counts, and where it came from.
 type inForce struct {
 	*config.Config
-	source string // "file", or "runtime" after SetServers
-	at     time.Time
+	masks   *masks
+	own     *catalog.Listing // what the aggregator offers itself; nil: nothing
+	shrinks bool             // the results of some tool are not just passed on
+	source  string           // "file", or "runtime" after SetServers
+	at      time.Time
+}
+
+func newInForce(c *config.Config, hidden *masks, source string) *inForce {
+	shrinks, _ := c.Treatment()
+	return &inForce{c, hidden, offers(c), shrinks, source, time.Now()}
 }
 
 func (a *App) config() *config.Config { return a.force.Load().Config }
 
 // take makes a configuration the one in force, or reports why not.
-func (a *App) take(why, source string, next *config.Config, err error) admin.Plan {
+func (a *App) take(why, source string, next *config.Config, hidden *masks, err error) admin.Plan {
 	a.metrics.Reload(err == nil)
 	if err != nil {
 		plan := admin.Plan{Generation: a.rout.Generation().Number, Errors: sentences(err)}
@@ -125,7 +138,7 @@ func (a *App) take(why, source string, next *config.Config, err error) admin.Pla
 		a.events.Append(telemetry.Reloaded, "", plan)
 		return plan
 	}
-	plan := a.commit(source, next)
+	plan := a.commit(source, next, hidden)
 	a.warnings.Clear("reload")
 	a.warnRestart(plan.Restart)
 	a.events.Append(telemetry.Reloaded, "", plan)
@@ -135,14 +148,14 @@ func (a *App) take(why, source string, next *config.Config, err error) admin.Pla
 }
 
 // commit makes a valid configuration the one in force. It cannot fail.
-func (a *App) commit(source string, next *config.Config) admin.Plan {
+func (a *App) commit(source string, next *config.Config, hidden *masks) admin.Plan {
 	old := a.config()
 	live, restart := config.Compare(old, next)
 	next = config.WithRestartSettings(old, next)
 	for _, n := range next.Notes {
 		a.log.Warn("note on the configuration", "note", n.String())
 	}
-	a.force.Store(&inForce{next, source, time.Now()})
+	a.force.Store(newInForce(next, hidden, source))
 	a.settings(next)
 	changes := a.set.Apply(next.Servers)
 	a.rebuild()
@@ -159,6 +172,9 @@ func (a *App) commit(source string, next *config.Config) admin.Plan {
 // settings hands the settings that can change to the parts that keep a state by them.
 func (a *App) settings(c *config.Config) {
 	a.rout.Configure(c)
+	if err := a.results.Configure(c); err != nil {
+		a.log.Error("a summarizer cannot be used", "err", err)
+	}
 	if a.level != nil {
 		var level slog.Level
 		if level.UnmarshalText([]byte(c.Log.Level)) == nil {

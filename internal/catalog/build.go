@@ -29,6 +29,10 @@ type Rules struct {
 
 	// Unavailable are the servers to name in the instructions.
 	Unavailable []Unavailable
+
+	// Own is what the aggregator itself offers, made by Ours; nil: nothing. It comes
+	// first in the lists and keeps its names, whoever else wants them.
+	Own *Listing
 }
 
 // Unavailable is a server whose offers are missing, and why.
@@ -43,9 +47,9 @@ func Build(listings []*Listing, rules Rules) (*Snapshot, []Problem) {
 	catalog.PageSize = cmp.Or(catalog.PageSize, defaults().Catalog.PageSize)
 
 	s := &Snapshot{byServer: map[string]*Listing{}}
-	s.listings = arrange(listings, rules.Servers)
+	s.listings = arrange(listings, rules)
 	s.naming = newNaming(rules.Servers, s.listings, catalog.NameLimit)
-	s.public = len(s.listings) > 0 && !rules.Private
+	s.public = len(listings) > 0 && !rules.Private
 	var problems []Problem
 	for _, l := range s.listings {
 		s.byServer[l.Server] = l
@@ -83,7 +87,7 @@ func Rebuild(before *Snapshot, listings []*Listing, rules Rules) (*Snapshot, []P
 		before.rules.TTL != rules.TTL || before.rules.Private != rules.Private {
 		return Build(listings, rules)
 	}
-	now := arrange(listings, rules.Servers)
+	now := arrange(listings, rules)
 	if !slices.EqualFunc(before.listings, now, (*Listing).alike) {
 		return Build(listings, rules)
 	}
@@ -127,17 +131,19 @@ func (s *Snapshot) fill(kind Kind) (problems []Problem) {
 	return problems
 }
 
-// arrange puts the listings in configuration order, one per server.
-func arrange(listings []*Listing, servers []*config.Server) []*Listing {
-	if servers == nil {
-		return slices.Clone(listings)
+// arrange puts the listings in configuration order, one per server, behind our own.
+func arrange(listings []*Listing, rules Rules) (out []*Listing) {
+	if rules.Own != nil {
+		out = append(out, rules.Own)
+	}
+	if rules.Servers == nil {
+		return append(out, listings...)
 	}
 	byName := make(map[string]*Listing, len(listings))
 	for _, l := range listings {
 		byName[l.Server] = l
 	}
-	var out []*Listing
-	for _, s := range servers {
+	for _, s := range rules.Servers {
 		if l := byName[s.Name]; l != nil {
 			out = append(out, l)
 		}
@@ -170,6 +176,10 @@ func stretches(listings []*Listing, servers []*config.Server, kind Kind) []stret
 		n := len(l.Items(kind))
 		out = append(out, stretch{l.Server, at, at + n})
 		at += n
+	}
+	if len(listings) > 0 && listings[0].Server == Own {
+		add(listings[0])
+		listings = listings[1:]
 	}
 	if servers == nil {
 		for _, l := range listings {

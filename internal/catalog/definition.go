@@ -168,6 +168,17 @@ func (d *definition) checkSchemas(size, depth int) string {
 	return ""
 }
 
+// dropOutput takes the outputSchema off a tool whose results may lose what it promises
+// (specification 2025-11-25, server/tools: Output Schema).
+func (d *definition) dropOutput() {
+	out := d.at[inOutput]
+	if !out.OK() {
+		return
+	}
+	d.edits = slices.DeleteFunc(d.edits, func(e wire.Edit) bool { return out.Lo <= e.Lo && e.Hi <= out.Hi })
+	d.edits = append(d.edits, wire.Without(wire.Members(d.raw, wire.Span{Lo: 0, Hi: len(d.raw)}), func(m wire.Member) bool { return m.Val == out })...)
+}
+
 // checkTexts looks through what people and models read.
 func (d *definition) checkTexts(limit int) {
 	d.text("name", d.at[inLabel], limit)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/filter"
@@ -70,6 +71,8 @@ type Listing struct {
 
 	readable *filter.Filter // of the URIs that may be read
 	checked  *Listing       // the listing this is a copy of, with another mark; itself if it is none
+
+	hidden *atomic.Pointer[hiding] // what Hide made last
 }
 
 // alike reports whether two listings offer the same to the byte. What else they hold
@@ -96,7 +99,7 @@ func (l *Listing) WithStale(stale bool) *Listing {
 		return l
 	}
 	out := *l
-	out.Stale = stale
+	out.Stale, out.hidden = stale, new(atomic.Pointer[hiding])
 	return &out
 }
 
@@ -119,7 +122,7 @@ func NewListing(in Input) *Listing {
 		Capabilities: in.Capabilities, ServerInfo: in.ServerInfo,
 		Modern: in.Modern, Public: in.Public, Stale: in.Stale,
 	}
-	l.checked = l
+	l.checked, l.hidden = l, new(atomic.Pointer[hiding])
 	if in.Server.Instructions {
 		l.Instructions = in.Instructions
 	}
@@ -216,6 +219,9 @@ func (c *check) judge(d *definition, seen map[string]struct{}) (string, Severity
 		}
 		if bad := d.checkSchemas(c.size, c.depth); bad != "" {
 			return bad, Rejected
+		}
+		if c.server.DropsStructured(name) {
+			d.dropOutput()
 		}
 	case Templates:
 		m, err := newTemplate(name)

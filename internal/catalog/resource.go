@@ -51,7 +51,7 @@ func (s *Snapshot) Resource(uri string) (*Entry, bool) {
 func (s *Snapshot) Owners(uri string) (servers []string, own string) {
 	named, own := s.qualified(uri)
 	for _, l := range s.listings {
-		if (named == "" || l.Server == named) && l.offers(Resources) && l.readable.Allows(own) {
+		if l.Server != Own && (named == "" || l.Server == named) && l.offers(Resources) && l.readable.Allows(own) {
 			servers = append(servers, l.Server)
 		}
 	}

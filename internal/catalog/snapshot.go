@@ -123,9 +123,11 @@ func (s *Snapshot) Public() bool { return s.public }
 // Servers returns the servers whose listings are part of the snapshot, in
 // configuration order.
 func (s *Snapshot) Servers() []string {
-	names := make([]string, len(s.listings))
-	for i, l := range s.listings {
-		names[i] = l.Server
+	names := make([]string, 0, len(s.listings))
+	for _, l := range s.listings {
+		if l.Server != Own {
+			names = append(names, l.Server)
+		}
 	}
 	return names
 }

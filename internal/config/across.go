@@ -18,6 +18,9 @@ func (l *loader) across(c *Config, root *node) {
 		if !n.filled("call_timeout") {
 			s.CallTimeout = c.CallTimeout
 		}
+		if r := &s.Results; c.Results.Policy != PolicyPass || c.Results.Structured != "keep" {
+			r.Policy, r.Structured = cmp.Or(r.Policy, c.Results.Policy), cmp.Or(r.Structured, c.Results.Structured)
+		}
 		path := join("servers", s.Name)
 		l.knownQueue(c, n.get("queue"), join(path, "queue"), s.Queue)
 		tools := n.get("tool_overrides")
@@ -36,6 +39,7 @@ func (l *loader) across(c *Config, root *node) {
 	if c.StateDir != "" && c.StateDir != "off" {
 		c.StateDir = l.absolute(c.StateDir)
 	}
+	l.results(c, root)
 	l.admin(c, root.get("admin"))
 }
 

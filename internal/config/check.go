@@ -25,6 +25,10 @@ func checkEach(each, s string) error {
 		return checkGlob(s)
 	case "forward":
 		return checkForward(s)
+	case "maskset":
+		return checkChoice(s, MaskSets)
+	case "maskcode":
+		return checkChoice(s, MaskCodes)
 	}
 	return nil
 }

@@ -21,6 +21,10 @@ type Config struct {
 	Breaker Breaker           `yaml:"breaker" doc:"Circuit breakers, one for each tool of each server."`
 	Queues  map[string]*Queue `yaml:"queues" doc:"Queues that limit how many calls run at the same time. Servers and tools are put into them by name."`
 
+	Results     Results                `yaml:"results" short:"policy" doc:"What happens to large results of tools. A policy alone may stand for the section."`
+	Summarizers map[string]*Summarizer `yaml:"summarizers" doc:"Models that make summaries, by name."`
+	Mask        Mask                   `yaml:"mask" doc:"What is hidden in results before anybody sees them. Secrets of this file always are."`
+
 	CallTimeout    time.Duration `yaml:"call_timeout" env:"MCP_INVOCATION_TIMEOUT_MS" unit:"1ms" default:"90s" min:"1ms" max:"24h" doc:"Longest call of servers that have no call_timeout of their own."`
 	AcquireTimeout time.Duration `yaml:"acquire_timeout" restart:"yes" default:"60s" min:"1ms" max:"1h" doc:"How long a call waits for a server that is being started or restarted."`
 	StateDir       string        `yaml:"state_dir" restart:"yes" doc:"Folder for what outlives a restart: the last lists of each server, open breakers. off keeps nothing; absent is mcp-aggregator in $XDG_STATE_HOME or ~/.local/state."`
@@ -84,9 +88,13 @@ type Server struct {
 	Instructions bool                `yaml:"instructions" default:"true" doc:"Whether the server's instructions are passed on."`
 	ToolVersions map[string][]string `yaml:"tool_versions" doc:"Versions of a tool that may be used; a tool with another version is shown as disabled."`
 
+	Results ResultRules `yaml:"results" short:"policy" doc:"What happens to large results of its tools. A policy alone may stand for the section."`
+	Mask    ServerMask  `yaml:"mask" doc:"What is hidden in its results before anybody sees them."`
+
 	ToolOverrides map[string]*ToolOverride `yaml:"tool_overrides" doc:"Settings for single tools, by the server's own name of the tool."`
 
 	secrets []string // values taken from the environment and the like, see Secrets
+	telling []string // those of them that came under a telling name, see Credentials
 }
 
 // Equal reports whether two servers are configured alike, so that a running one need not be touched.
@@ -97,6 +105,7 @@ func (s *Server) Equal(o *Server) bool {
 	}
 	a, b := *s, *o
 	a.secrets, b.secrets = nil, nil
+	a.telling, b.telling = nil, nil
 	return reflect.DeepEqual(a, b)
 }
 
@@ -105,12 +114,13 @@ func (s *Server) Equal(o *Server) bool {
 func (s *Server) SameConnection(o *Server) bool {
 	a, b := *s, *o
 	for _, c := range []*Server{&a, &b} {
-		c.secrets = nil
+		c.secrets, c.telling = nil, nil
 		c.Prefix, c.ForwardHeaders, c.CallTimeout, c.CallIdleTimeout = nil, nil, 0, 0
 		c.Asks = ""
 		c.Lazy, c.IdleTimeout, c.Probe, c.Queue, c.RateLimit = false, 0, Probe{}, "", RateLimit{}
 		c.Tools, c.Prompts, c.Resources, c.Instructions = Filter{}, Filter{}, Filter{}, false
 		c.ToolVersions, c.ToolOverrides = nil, nil
+		c.Results, c.Mask = ResultRules{}, ServerMask{}
 	}
 	return reflect.DeepEqual(a, b)
 }
@@ -173,6 +183,7 @@ type ToolOverride struct {
 	CallIdleTimeout time.Duration `yaml:"call_idle_timeout" default:"0s" max:"24h" doc:"Longest silence in a call of this tool. 0s: that of the server."`
 	Queue           string        `yaml:"queue" doc:"The queue that calls of this tool wait in instead of that of the server."`
 	Idempotent      *bool         `yaml:"idempotent" doc:"Whether executing a call twice does no harm, so that a lost one may be repeated. Absent: what the tool says of itself."`
+	Results         ResultRules   `yaml:"results" short:"policy" doc:"What happens to large results of this tool. A policy alone may stand for the section."`
 	Fallback        []Fallback    `yaml:"fallback" short:"tool" doc:"Tools to call when this one cannot be, in this order. A name alone may stand for an entry."`
 }
 
@@ -230,6 +241,7 @@ type Catalog struct {
 	NameLimit         int  `yaml:"name_limit" default:"64" min:"16" max:"128" doc:"Longest exposed name of a tool or prompt; longer ones are shortened with a stable suffix."`
 	PageSize          int  `yaml:"page_size" default:"1000" min:"1" max:"100000" doc:"Entries per page of a list."`
 	Instructions      bool `yaml:"instructions" default:"true" doc:"Give clients the servers' instructions, one section for each server."`
+	ResourceTools     bool `yaml:"resource_tools" default:"false" doc:"Also offer resources as the tools list_resources and read_resource, for clients that know tools only."`
 	InstructionsLimit int  `yaml:"instructions_limit" kind:"size" default:"16KiB" min:"0" max:"1MiB" doc:"Longest merged instructions."`
 }
 

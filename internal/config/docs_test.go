@@ -69,7 +69,11 @@ func TestTheExampleIsRightWhenUncommented(t *testing.T) {
 	demo.Prompts.Allow, demo.Resources.Allow = []string{"*"}, []string{"*"}
 	demo.ToolVersions = map[string][]string{"echo": {"1.0.0"}}
 	demo.Queue = "heavy"
+	demo.Results = config.ResultRules{Policy: "digest", Structured: "keep", Summarizers: []string{"sampling"}}
+	demo.Mask.Sets, demo.Mask.Code = []string{"all"}, []string{"kubernetes_secret"}
+	demo.Mask.Patterns = map[string]string{"ticket": "SECRET-[0-9]+"}
 	demo.ToolOverrides = map[string]*config.ToolOverride{"echo": {Queue: "heavy", Idempotent: new(true),
+		Results:  config.ResultRules{Policy: "pass", Structured: "keep", Summarizers: []string{"digest"}},
 		Fallback: []config.Fallback{{Tool: "notes.list_notes", Arguments: map[string]string{"message": "filter"}}}}}
 	if !c.Servers[0].Equal(demo) {
 		t.Errorf("demo does not show the defaults: %+v", c.Servers[0])
@@ -77,6 +81,9 @@ func TestTheExampleIsRightWhenUncommented(t *testing.T) {
 	want := config.Default()
 	want.Path, want.Servers = c.Path, c.Servers
 	want.Queues = map[string]*config.Queue{"heavy": {Slots: 4, Waiting: 64, Timeout: 30 * time.Second}}
+	want.Summarizers = map[string]*config.Summarizer{"local": {Type: "openai", URL: "http://127.0.0.1:11434/v1", Model: "llama3.2", Headers: map[string]string{"X-Team": "tools"}}}
+	want.Mask.Patterns = map[string]string{"employee": "E-[0-9]{6}"}
+	want.Results.Summarizers, want.Mask.Sets, want.Mask.Code = c.Results.Summarizers, c.Mask.Sets, c.Mask.Code // empty, not absent
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("values in the example are not the defaults (-default +example):\n%s", diff)
 	}
@@ -94,7 +101,7 @@ func TestTheExampleMentionsEveryKey(t *testing.T) {
 		mentioned[path] = true
 		if m, ok := v.(map[string]any); ok {
 			for k, v := range m {
-				if path == "servers" || path == "queues" || path == "servers.NAME.tool_overrides" {
+				if path == "servers" || path == "queues" || path == "summarizers" || path == "servers.NAME.tool_overrides" {
 					k = "NAME"
 				}
 				walk(strings.TrimPrefix(path+"."+k, "."), v)
@@ -254,7 +261,7 @@ Anchors, aliases and merge keys work. The paths in ` + "`cwd` and `tls`" + ` are
 variable that is not set and has no default is an error. ` + "`$$`" + ` is a dollar sign, ` + "`{{\"{{\"}}`" + ` two braces, a ` + "`$`" + ` before anything else is itself.
 In ` + "`{ }`, `[ ]`" + ` and where a value begins with ` + "`{`" + `, YAML wants quotes: ` + "`\"{{.VAR}}\"`" + `. What a variable holds never becomes structure and is never shown in messages.
 
-**Environment over settings.** Every setting outside ` + "`servers`" + ` has a variable that wins over the file, which wins over the default.
+**Environment over settings.** Every setting outside ` + "`servers`" + ` that is no mapping of names has a variable that wins over the file, which wins over the default.
 An empty variable counts as absent. Lists are separated by commas.
 
 **Files of other programs.** A JSON file with ` + "`mcpServers`" + ` (Claude Desktop, Claude Code, Cursor and others) or ` + "`servers`" + ` (VS Code) works in place of the YAML file,

@@ -145,6 +145,9 @@ func (l *loader) take(name, value string) string {
 	if !public[name] {
 		l.taken = append(l.taken, value)
 	}
+	if secretName.MatchString(name) {
+		l.telling = append(l.telling, value)
+	}
 	return value
 }
 

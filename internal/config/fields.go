@@ -16,7 +16,7 @@ import (
 //	default  in the form the file uses; absent means empty
 //	doc      one line
 //	kind     "size" for bytes, "addr", "optaddr" (an address or off), "path", "key" (32 bytes); otherwise the Go type says it
-//	each     what every element of a list is: "host", "origin", "glob", "forward"
+//	each     what every element of a list is: "host", "origin", "glob", "forward", "maskset", "maskcode"
 //	min max  bounds, both included; numbers and times are never negative
 //	enum     the choices; "alias" adds other spellings, as other=choice
 //	without  keys that a section does not have here, though its struct does

@@ -65,6 +65,7 @@ type loader struct {
 	notes    []Problem
 	meant    map[string]bool // paths that an unknown key was probably meant to be
 	taken    []string        // values of variables used by the server being read
+	telling  []string        // those of variables with a telling name
 }
 
 // load reads the text into c, which holds the defaults, and returns it for further checks.

@@ -21,16 +21,28 @@ var secretName = regexp.MustCompile(`(?i)token|secret|passw|pwd|api[_-]?key|acce
 // urlPassword finds the password of a URL in a text: behind the first colon of what stands before the last @.
 var urlPassword = regexp.MustCompile(`(://[^/?#\s:@]*:)([^/?#\s]*)@`)
 
-// Secrets lists the configured values that must never appear in logs, errors or answers, longest first:
-// the bearer token, header values, environment values with a telling name, values of arguments with one, the
-// password and telling query values of the URL, passwords of URLs in arguments and the environment, and every
-// value that a variable reference brought in. Values under six bytes are left out.
+// Secrets lists the configured values that must never appear in logs, errors or answers, longest first: the
+// credentials, every header value, and every value that a variable reference brought in. Values under six bytes
+// are left out.
 func (s *Server) Secrets() []string {
-	all := append([]string{s.BearerToken}, s.secrets...)
+	all := append(s.credentials(), s.secrets...)
 	for _, v := range s.Headers {
-		all = append(all, v)
-		if _, credentials, ok := strings.Cut(v, " "); ok { // "Bearer abc": both forms can leak
-			all = append(all, credentials)
+		all = append(all, headerValues(v)...)
+	}
+	return longestFirst(all)
+}
+
+// Credentials lists the secrets that are worth hiding wherever they stand, also in what tools return, longest first:
+// the bearer token, header values, environment values and arguments with a telling name, the password and telling
+// query values of the URL, passwords of URLs in arguments and the environment, and what variables with a telling
+// name brought in.
+func (s *Server) Credentials() []string { return longestFirst(s.credentials()) }
+
+func (s *Server) credentials() []string {
+	all := append([]string{s.BearerToken}, s.telling...)
+	for name, v := range s.Headers {
+		if secretName.MatchString(name) {
+			all = append(all, headerValues(v)...)
 		}
 	}
 	for name, v := range s.Env {
@@ -52,6 +64,19 @@ func (s *Server) Secrets() []string {
 			}
 		}
 	}
+	return all
+}
+
+// headerValues is a header's value and, of "Bearer abc", also the second word: both forms can leak.
+func headerValues(v string) []string {
+	if _, credentials, ok := strings.Cut(v, " "); ok {
+		return []string{v, credentials}
+	}
+	return []string{v}
+}
+
+// longestFirst leaves out what is too short and what is there twice.
+func longestFirst(all []string) []string {
 	all = slices.DeleteFunc(all, func(v string) bool { return len(v) < minSecret })
 	slices.SortFunc(all, func(a, b string) int {
 		if len(a) != len(b) {
@@ -63,25 +88,30 @@ func (s *Server) Secrets() []string {
 }
 
 // Secrets lists those of all servers and of the aggregator itself.
-func (c *Config) Secrets() []string {
-	var all []string
-	if len(c.Admin.Token) >= minSecret {
-		all = append(all, c.Admin.Token)
-	}
-	if len(c.StateKey) >= minSecret {
-		all = append(all, c.StateKey)
+func (c *Config) Secrets() []string { return c.gather((*Server).Secrets) }
+
+// Credentials lists those of all servers and of the aggregator itself.
+func (c *Config) Credentials() []string { return c.gather((*Server).Credentials) }
+
+func (c *Config) gather(of func(*Server) []string) []string {
+	all := []string{c.Admin.Token, c.StateKey}
+	for _, m := range c.Summarizers {
+		all = append(all, m.APIKey)
+		for _, v := range m.Headers {
+			all = append(all, headerValues(v)...)
+		}
 	}
 	for _, s := range c.Servers {
-		all = append(all, s.Secrets()...)
+		all = append(all, of(s)...)
 	}
-	return all
+	return longestFirst(all)
 }
 
 // Redacted returns a copy that may be shown: environment and header values and the token are hidden,
 // as are passwords and query values of the URL and what looks like a secret among the arguments.
 func (s *Server) Redacted() *Server {
 	r := *s
-	r.secrets = nil
+	r.secrets, r.telling = nil, nil
 	r.Env, r.Headers = hideValues(s.Env), hideValues(s.Headers)
 	if s.BearerToken != "" {
 		r.BearerToken = hidden

@@ -67,8 +67,8 @@ func TestSecretsAreListed(t *testing.T) {
 	if diff := cmp.Diff([]string{"hunter2-literal", "hunter2-token", "hunter2-flag", "hunter2-arg"}, c.Servers[1].Secrets()); diff != "" {
 		t.Errorf("local (-want +got):\n%s", diff)
 	}
-	if got := len(c.Secrets()); got != 11 {
-		t.Errorf("%d secrets of all servers, want 11", got)
+	if got := len(c.Secrets()); got != 10 {
+		t.Errorf("%d different secrets of all servers, want 10", got)
 	}
 	file := load(t, "testdata/vscode.good.json", env)
 	if !slices.Contains(file.Secrets(), "hunter2-file") || !slices.Contains(file.Secrets(), "hunter2-input") {

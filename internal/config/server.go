@@ -17,6 +17,17 @@ type serverEntry struct {
 	Disabled  bool   `yaml:"disabled" default:"false" doc:"The opposite of enabled."`
 	Shared    bool   `yaml:"shared" default:"true" doc:"false is the same as sharing: session."`
 	VerifySSL bool   `yaml:"verify_ssl" for:"http sse websocket claudeai-proxy" default:"true" doc:"The opposite of tls.insecure_skip_verify."`
+
+	Summarize summarizeEntry `yaml:"summarize" short:"enabled" doc:"Same as results with policy: summarize."`
+}
+
+// summarizeEntry is the short form of results for summaries.
+type summarizeEntry struct {
+	Enabled          bool   `yaml:"enabled" default:"true" doc:"false is the same as results: pass."`
+	ThresholdTokens  int    `yaml:"threshold_tokens" default:"0" max:"100000000" doc:"Same as results.threshold_tokens."`
+	MaxSummaryTokens int    `yaml:"max_summary_tokens" default:"0" max:"1000000" doc:"Same as results.max_summary_tokens."`
+	MaxInputTokens   int    `yaml:"max_input_tokens" default:"0" max:"100000000" doc:"Same as results.max_input_tokens."`
+	Model            string `yaml:"model" doc:"One of summarizers."`
 }
 
 func defaultEntry(name string) *serverEntry {
@@ -59,7 +70,7 @@ func orKey(p pair) *node {
 }
 
 func (l *loader) server(p pair, path string) *Server {
-	l.taken = nil
+	l.taken, l.telling = nil, nil
 	e := defaultEntry(p.key.text)
 	l.section(p.val, path, serverFields, reflect.ValueOf(e).Elem())
 	c := serverCheck{loader: l, Server: &e.Server, entry: e, n: p.val, key: p.key, path: path}
@@ -72,7 +83,7 @@ func (l *loader) server(p pair, path string) *Server {
 	if e.Cwd != "" {
 		e.Cwd = l.absolute(e.Cwd)
 	}
-	e.secrets = slices.Clone(l.taken)
+	e.secrets, e.telling = slices.Clone(l.taken), slices.Clone(l.telling)
 	return &e.Server
 }
 
@@ -131,6 +142,7 @@ func (c *serverCheck) synonyms() {
 			c.Sharing = "session"
 		}
 	}
+	c.summarize()
 	if c.n.filled("verify_ssl") {
 		if c.n.get("tls").get("insecure_skip_verify") != nil && c.TLS.InsecureSkipVerify == c.entry.VerifySSL {
 			c.failAt("verify_ssl", "contradicts tls.insecure_skip_verify; keep one of them")

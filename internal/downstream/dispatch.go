@@ -121,6 +121,7 @@ func (s *Server) callBy(ctx context.Context, q *request, carry carrier) router.R
 		return carry(ctx, c)
 	}
 	able := false
+	c.Links = q.session.agreed() >= "2025-06-18" // server/tools: Resource Links
 	if c.Caps, able, c.LogLevel = q.session.terms(); !able {
 		return carry(ctx, c)
 	}

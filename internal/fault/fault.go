@@ -30,6 +30,7 @@ const (
 	Overloaded               // a queue or limit of ours is full
 	CircuitOpen              // the breaker of the tool is open
 	ShuttingDown             // we are stopping
+	TooLarge                 // our policy forbids results of this size
 )
 
 // Codes that say more than a kind: a call found no connection to its server. Errors

@@ -129,6 +129,11 @@ var rules = [...]Rule{
 		Hint:     "connect again",
 		Executed: Never, Later: true,
 	},
+	TooLarge: {
+		Code: "too_large", RPC: -32603, HTTP: http.StatusBadGateway,
+		Hint:     "the call was executed",
+		Executed: Perhaps, Breaker: BreakerWorks,
+	},
 }
 
 // Kinds lists the kinds.

@@ -3,9 +3,13 @@ package router_test
 import (
 	"context"
 	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/router"
+	"mcp-aggregator/internal/telemetry"
 	"mcp-aggregator/internal/wire"
 )
 
@@ -44,6 +48,38 @@ func benchmarkChain(b *testing.B, caps string, modern bool) {
 	for b.Loop() {
 		c := call
 		if _, err := h(ctx, &c); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkWatchedChain is the path of a call that somebody follows.
+func BenchmarkWatchedChain(b *testing.B) {
+	events := telemetry.NewEvents()
+	type data struct {
+		Call       int64
+		Tool, Kind string
+		Took       time.Duration
+	}
+	watch := router.Watch{
+		Started: func(id int64, server, tool string) {
+			events.Append(telemetry.CallStarted, server, &data{Call: id, Tool: tool})
+		},
+		Ended: func(id int64, server, tool, kind string, took time.Duration) {
+			events.Append(telemetry.CallCompleted, server, &data{id, tool, kind, took})
+		},
+	}
+	c := config.Default()
+	c.Servers = []*config.Server{builtinServer("up")}
+	r := newRig(b, c, map[string]func() *mcp.Server{"up": serverOf(map[string]tool{"t": answers("x")})}, watch)
+	h := r.Chain(func(context.Context, *router.Call) (router.Reply, error) {
+		return router.Reply{Result: wire.Value{Raw: []byte(`{}`)}}, nil
+	})
+	call := newCall(b, r, "up__t", `{}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		c := *call
+		if _, err := h(b.Context(), &c); err != nil {
 			b.Fatal(err)
 		}
 	}

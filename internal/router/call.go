@@ -3,12 +3,14 @@ package router
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"mcp-aggregator/internal/breaker"
 	"mcp-aggregator/internal/bridge"
 	"mcp-aggregator/internal/catalog"
 	"mcp-aggregator/internal/config"
+	"mcp-aggregator/internal/mask"
 	"mcp-aggregator/internal/upstream"
 	"mcp-aggregator/internal/wire"
 )
@@ -20,6 +22,12 @@ type Generation struct {
 	Config  *config.Config
 	Servers map[string]*config.Server // server name → its configuration
 	Catalog *catalog.Snapshot
+
+	// Masks hide secrets in what servers say: server name → its masker; nil hides nothing.
+	Masks map[string]*mask.Masker
+
+	// Shrinks: the results of some tool are not just passed on.
+	Shrinks bool
 
 	// Starting: some server may still bring its first listing; no attempt to connect
 	// it has failed yet.
@@ -34,6 +42,7 @@ type Call struct {
 	Params *wire.Object // as the client sent them; its bytes are the caller's again once the call is over
 
 	Era      wire.Era // the client's
+	Links    bool     // the client knows links to resources; modern ones do anyway
 	Session  string   // key of the client's session, "" if it has none
 	LogLevel string   // the least log level the client wants, "" if it named none
 
@@ -68,6 +77,7 @@ type Call struct {
 	meta   bridge.Meta // of Params
 
 	// Of this call alone, and so in the copy that the stages pass on.
+	id       int64                // for those who watch calls; 0: nobody has been told of it
 	began    time.Time            // when observe saw it
 	server   *config.Server       // the settings of Server; nil if the configuration has none
 	override *config.ToolOverride // those of the tool; nil if it has none
@@ -83,6 +93,8 @@ type Call struct {
 	asked    *asked               // what the client has called; of modern clients only
 	asks     func(upstream.Ask)   // takes what a legacy server asks the client; nil: it cannot be asked
 	clock    *clock               // stands still while the client is asked; nil: it is not
+	masker   *masker              // of Server; nil: nothing is hidden
+	furthest *atomic.Int64        // how far the server has said it is; nil: nobody cares
 	host     *parked              // of the call of a modern client that may have to wait without it; nil: it does not
 }
 
@@ -141,12 +153,14 @@ type Reply struct {
 	Err    *wire.RPCError
 
 	ToolError bool // the result says that the tool has failed
+	parked    bool // the result asks the client for something while the call goes on
 
 	// Release gives the buffer under Result back once it has been written; nil if
 	// there is nothing to give back.
 	Release func()
 
 	asking *asking // in place of a result: a modern server asks a legacy client
+	by     *Call   // the call that the server has answered, which may be that of a fallback; nil: no server has
 }
 
 // A Handler carries a call on. Its error is a *fault.Error, or a *wire.RPCError to

@@ -53,7 +53,7 @@ func (r *Router) interact(next Handler) Handler {
 			return next(ctx, c)
 		}
 		c.asked = &asked{c.Server, c.Name}
-		if bridge.Continues(c.Params) {
+		if c.resumes() {
 			return r.resume(ctx, c, next)
 		}
 		return r.begin(ctx, c, next)
@@ -69,8 +69,13 @@ func hasRounds(method string) bool {
 	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
 }
 
-// begin makes a call of a modern client. Only one that can be asked, and by a server
-// that may be a legacy one, needs a goroutine to wait in.
+// resumes reports whether the call goes on with an earlier one of its modern client.
+func (c *Call) resumes() bool {
+	return c.Era == wire.Modern && hasRounds(c.Method) && bridge.Continues(c.Params)
+}
+
+// begin makes a call of a modern client. Only one that can be asked, by a server that may
+// be a legacy one or for a summary, needs a goroutine to wait in.
 func (r *Router) begin(ctx context.Context, c *Call, next Handler) (Reply, error) {
 	if bridge.Askable(c.meta.Capabilities) && r.mayAsk(c) {
 		return r.host(ctx, c, next)
@@ -78,18 +83,19 @@ func (r *Router) begin(ctx context.Context, c *Call, next Handler) (Reply, error
 	return next(ctx, c)
 }
 
-// mayAsk reports whether the call may come to a legacy server.
+// mayAsk reports whether the call may come to a legacy server, or its result to the
+// client's own model.
 func (r *Router) mayAsk(c *Call) bool {
 	legacy := func(server string) bool {
 		era, known := r.upstreams.EraOf(server)
 		return !known || era == wire.Legacy
 	}
-	if legacy(c.Server) {
+	if legacy(c.Server) || r.asksModel(c, c.Server, c.Name) {
 		return true
 	}
 	if c.override != nil && !c.standsIn {
 		for _, f := range c.override.Fallback {
-			if e, ok := c.Gen.Catalog.Tool(f.Tool); ok && legacy(e.Server) {
+			if e, ok := c.Gen.Catalog.Tool(f.Tool); ok && (legacy(e.Server) || r.asksModel(c, e.Server, e.Name)) {
 				return true
 			}
 		}
@@ -104,15 +110,18 @@ func (r *Router) resume(ctx context.Context, c *Call, next Handler) (Reply, erro
 		return Reply{}, &wire.RPCError{Code: wire.CodeInvalidParams, Message: "invalid params: " + err.Error()}
 	}
 	if sealed == "" && !c.Params.Field("requestState").OK() {
+		r.started(c)
 		return r.begin(ctx, c, next) // modern servers need not give a state
 	}
 	st, refusal := r.open(c, sealed)
 	if refusal != nil {
 		return Reply{}, refusal
 	}
-	switch st.Kind {
-	case bridge.Parked:
+	if st.Kind == bridge.Parked {
 		return r.lot.resume(ctx, c, st, responses)
+	}
+	r.started(c)
+	switch st.Kind {
 	case bridge.Anew:
 		for _, a := range responses {
 			if !a.Accepted() {
@@ -223,7 +232,9 @@ func (r *Router) visit(c *Call, inputs []bridge.Input) Reply {
 		}
 	}
 	st := c.state(bridge.Anew, time.Now().Add(passedTTL))
-	return Reply{Result: wire.Value{Raw: bridge.AppendAsking(nil, inputs, r.lot.seal.Seal(st))}}
+	raw := bridge.AppendAsking(nil, inputs, "")
+	state := wire.Field(raw, wire.Span{Hi: len(raw)}, "requestState")
+	return Reply{Result: wire.Value{Raw: raw}.With(wire.Edit{Span: state, With: []byte(`"` + r.lot.seal.Seal(st) + `"`)})} // nobody else edits what is edited
 }
 
 // state makes a state for the client of the call.

@@ -150,6 +150,7 @@ type person struct {
 	era  wire.Era
 	caps string
 	name string // principal
+	more string // members of _meta of a legacy client without events
 
 	answer func(method, params string) (result string, rpc *wire.RPCError)
 	events func(upstream.Event)
@@ -172,7 +173,7 @@ func (p *person) note(method, params string) {
 // request makes one request: a modern client does not look at what is asked.
 func (p *person) request(ctx context.Context, method, params string) router.Reply {
 	p.t.Helper()
-	meta := ""
+	meta := p.more
 	if p.era == wire.Modern {
 		meta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + p.caps
 		if p.events != nil {

@@ -58,7 +58,7 @@ func (r *Router) Close(ctx context.Context) {
 	}
 	if l.empty == nil {
 		l.empty = make(chan struct{})
-		if len(all) == 0 {
+		if len(l.calls) == 0 {
 			close(l.empty)
 		}
 	}
@@ -130,5 +130,6 @@ func (l *lot) resume(ctx context.Context, c *Call, st *bridge.State, responses [
 	if p == nil || !p.claim(c, st.Round, responses) {
 		return Reply{}, refuse("replayed", "the requestState has been used already, or the call it belongs to is over; make the call again, without it")
 	}
+	c.id, c.host = p.call.id, p
 	return p.stay(ctx)
 }

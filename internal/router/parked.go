@@ -248,7 +248,7 @@ func (p *parked) park() (Reply, bool) {
 	}
 	st := p.call.state(bridge.Parked, time.Now().Add(limits.ParkedTTL))
 	st.ID, st.Round = p.id, round
-	return Reply{Result: wire.Value{Raw: bridge.AppendAsking(nil, inputs, p.r.lot.seal.Seal(st))}}, true
+	return Reply{Result: wire.Value{Raw: bridge.AppendAsking(nil, inputs, p.r.lot.seal.Seal(st))}, parked: true}, true
 }
 
 // refuseAll answers questions that never reach the client. It must not be called with a
@@ -303,7 +303,8 @@ func (p *parked) end(round uint64, cause error) bool {
 	open := p.open
 	p.open = nil
 	var kept func()
-	if p.visitor == nil && !p.given {
+	alone := p.visitor == nil && !p.given
+	if alone {
 		p.given = true
 		p.timeout.Stop()
 		p.r.lot.unpark(p)
@@ -315,6 +316,9 @@ func (p *parked) end(round uint64, cause error) bool {
 	refuseAll(open, "the call has been given up") // not every server stops waiting when its call is cancelled
 	if kept != nil {
 		kept()
+	}
+	if alone {
+		p.r.tellEnd(p.call, fault.KindOf(cause).String())
 	}
 	return true
 }

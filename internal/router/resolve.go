@@ -16,7 +16,7 @@ func (r *Router) lookup(c *Call) (target, error) {
 	case "prompts/get":
 		return lookupName(c, "prompt", c.Gen.Catalog.Prompt)
 	case "resources/read":
-		return lookupRead(c)
+		return r.lookupRead(c)
 	case "completion/complete":
 		return lookupReference(c)
 	case "tasks/get", "tasks/result", "tasks/cancel", "tasks/update":
@@ -61,7 +61,7 @@ func lookupName(c *Call, what string, find func(string) (*catalog.Entry, bool)) 
 	return newTarget(e, name, spans[0]), nil
 }
 
-func lookupRead(c *Call) (target, error) {
+func (r *Router) lookupRead(c *Call) (target, error) {
 	spans, err := fieldsOf(c, routing[c.Method]...)
 	if err != nil {
 		return target{}, err
@@ -69,6 +69,9 @@ func lookupRead(c *Call) (target, error) {
 	uri, ok := stringAt(c.Params.Raw, spans[0])
 	if !ok {
 		return target{}, &wire.RPCError{Code: wire.CodeInvalidParams, Message: "invalid params: uri must be a string"}
+	}
+	if t, ok := r.kept(uri); ok {
+		return t, nil
 	}
 	if e, ok := c.Gen.Catalog.Resource(uri); ok {
 		return newTarget(e, uri, spans[0]), nil

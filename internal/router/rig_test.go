@@ -60,16 +60,24 @@ func newRig(t testing.TB, c *config.Config, builtins map[string]func() *mcp.Serv
 
 func newRigSet(t testing.TB, c *config.Config, builtins map[string]func() *mcp.Server, watch router.Watch) (*router.Router, *upstream.Set) {
 	t.Helper()
+	return newRigWith(t, c, builtins, router.Options{Watch: watch}, router.Generation{}, nil)
+}
+
+// newRigWith is newRigSet with more options, more of a generation, and what the
+// aggregator offers itself.
+func newRigWith(t testing.TB, c *config.Config, builtins map[string]func() *mcp.Server, o router.Options, gen router.Generation, own *catalog.Listing) (*router.Router, *upstream.Set) {
+	t.Helper()
 	set := upstream.New(upstream.Options{Limits: c.Limits, Builtins: builtins})
 	t.Cleanup(func() { set.Close(context.Background()) })
 	set.Apply(c.Servers)
 	<-set.Settled()
-	gen := &router.Generation{Config: c, Servers: map[string]*config.Server{}}
+	gen.Config, gen.Servers = c, map[string]*config.Server{}
 	for _, s := range c.Servers {
 		gen.Servers[s.Name] = s
 	}
-	gen.Catalog, _ = catalog.Build(set.Listings(), catalog.Rules{Servers: c.Servers})
-	r := router.New(router.Options{Upstreams: set, Identity: bridge.NewIdentity("agg", "1"), Watch: watch}, gen)
+	gen.Catalog, _ = catalog.Build(set.Listings(), catalog.Rules{Servers: c.Servers, Own: own})
+	o.Upstreams, o.Identity = set, bridge.NewIdentity("agg", "1")
+	r := router.New(o, &gen)
 	r.MarkReady()
 	t.Cleanup(func() { r.Close(context.Background()) })
 	return r, set

@@ -13,6 +13,7 @@ import (
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/fault"
 	"mcp-aggregator/internal/limit"
+	"mcp-aggregator/internal/results"
 	"mcp-aggregator/internal/upstream"
 )
 
@@ -28,6 +29,7 @@ type Router struct {
 	queues   *limit.Queues
 	rates    *limit.Rates
 	budget   *limit.Budget
+	results  *results.Reducer // nil: results are passed on whole
 
 	gen       atomic.Pointer[Generation]
 	news      atomic.Pointer[chan struct{}] // closed and replaced when gen is
@@ -37,6 +39,7 @@ type Router struct {
 	subs   subscriptions
 	levels levels
 	lot    lot
+	lanes  lanes
 	tasks  tasks
 }
 
@@ -49,6 +52,9 @@ type Options struct {
 
 	Breakers *breaker.Set  // nil: the router has its own
 	Queues   *limit.Queues // the same
+
+	// Results makes large results small; nil: they are passed on whole.
+	Results *results.Reducer
 
 	// Seal closes what modern clients carry between the rounds of a call; nil: one with a
 	// key that nobody else has.
@@ -63,6 +69,7 @@ func New(o Options, first *Generation) *Router {
 	r := &Router{
 		upstreams: o.Upstreams, identity: o.Identity, log: o.Log, watch: o.Watch, ready: make(chan struct{}),
 		breakers: o.Breakers, queues: o.Queues, rates: limit.NewRates(), budget: limit.NewBudget(),
+		results: o.Results,
 	}
 	if r.breakers == nil {
 		r.breakers = breaker.New(nil)

@@ -11,8 +11,12 @@ import (
 )
 
 // send is the end of the path: it translates between the client's era and that of the
-// connection, and waits for the answer.
+// connection, and waits for the answer. Each target of a call has the masker of its own
+// server.
 func (r *Router) send(ctx context.Context, c *Call) (Reply, error) {
+	if m := c.Gen.Masks[c.Server]; m != nil && c.masker == nil {
+		return r.masked(ctx, c, m, r.send)
+	}
 	info := c.conn.Info()
 	if c.task != nil || c.creates {
 		out, err := r.fitTask(c)
@@ -53,7 +57,7 @@ func (r *Router) answer(c *Call, era wire.Era, a *upstream.Reply) (Reply, error)
 	if a.Err != nil {
 		return r.answerError(c, era, a.Err)
 	}
-	reply := Reply{Result: r.identity.ResultEdits(c.Method, c.Era, era, &a.Result)}
+	reply := Reply{Result: r.identity.ResultEdits(c.Method, c.Era, era, &a.Result), by: c}
 	if bridge.InputRequired(&a.Result) || era == wire.Legacy && hasRounds(c.Method) && bridge.StillAsks(&a.Result) {
 		return r.asks(c, reply, a)
 	}
@@ -111,13 +115,13 @@ func translateError(c *Call, era wire.Era, e *wire.RPCError) *wire.RPCError {
 // gets the client's own token back, its log messages pass the client's level.
 func (c *Call) events(r *Router) func(upstream.Event) {
 	if c.host != nil {
-		return c.host.relay(c.progress, c.mute)
+		return c.hiding(c.host.relay(c.progress, c.mute))
 	}
 	sink, token, progress, mute := c.Events, c.meta.ProgressToken, c.progress, c.mute
 	if sink == nil && progress == nil {
 		return nil
 	}
-	return func(ev upstream.Event) {
+	return c.hiding(func(ev upstream.Event) {
 		switch {
 		case ev.ID != nil, c.Era == wire.Modern && ev.Method == elicitationComplete:
 			return // requests are no events; and modern clients wait for no end of an elicitation
@@ -139,6 +143,20 @@ func (c *Call) events(r *Router) func(upstream.Event) {
 		if sink != nil {
 			sink(ev)
 		}
+	})
+}
+
+// hiding is a sink for what a server says that gets it masked.
+func (c *Call) hiding(sink func(upstream.Event)) func(upstream.Event) {
+	if c.masker == nil && c.furthest == nil {
+		return sink
+	}
+	return func(ev upstream.Event) {
+		if c.furthest != nil && ev.Method == "notifications/progress" {
+			c.passed(ev.Params)
+		}
+		ev.Params = c.masked(ev.Params)
+		sink(ev)
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 //   - resolve comes before anything that decides by server or tool;
 //   - interact comes before everything that a call takes a place of, so that one that
 //     waits for an answer of its client keeps its places;
+//   - shrink is inside of interact, so that the client's own model can be asked for a
+//     summary, and outside of everything else: no place or connection is held meanwhile.
+//     What the aggregator offers itself is answered there;
 //   - fallback is around everything that can fail for one target and not for another:
 //     each target has its own limits, attempts and breaker;
 //   - limit is outside of retry: a call takes one token, however often it is tried, and
@@ -27,14 +30,16 @@ import (
 //   - deadline is next to send, so that waiting for a place or for a server that is
 //     starting is not charged to the call.
 //
-// A stage that keeps results for repeated calls belongs behind resolve, one that
-// shrinks results behind that, authorization with audit behind fallback (each target
-// is authorized on its own).
+// Secrets in what servers say are hidden by send itself, before any stage sees them.
+//
+// A stage that keeps results for repeated calls belongs behind resolve, authorization
+// with audit behind fallback (each target is authorized on its own).
 func (r *Router) stages() []Stage {
 	return []Stage{
 		r.observe,
 		r.resolve,
 		r.interact,
+		r.shrink,
 		r.fallback,
 		r.limit,
 		r.retry,
@@ -61,7 +66,9 @@ func (r *Router) resolve(next Handler) Handler {
 		if err != nil {
 			if server := c.unlisted(); server != "" {
 				if err := r.awaitListing(ctx, c, server); err != nil {
-					c.aimUnlisted(server)
+					if c.aimUnlisted(server); c.Entry != nil {
+						r.started(c)
+					}
 					return r.standIn(ctx, c, next, err)
 				}
 				t, err = r.lookup(c)
@@ -71,6 +78,9 @@ func (r *Router) resolve(next Handler) Handler {
 			return Reply{}, err
 		}
 		c.aim(t)
+		if !c.resumes() { // else it may be a call that has been told of
+			r.started(c)
+		}
 		return next(ctx, c)
 	}
 }

@@ -144,7 +144,7 @@ func (r *Router) related(c *Call, params []byte) ([]byte, bool) {
 		return wire.Value{Raw: params}.With(wire.Edit{Span: at, With: c.task.name}).Bytes(), true
 	}
 	if named, ok := r.named(c.owner(), c.Server, params, at); ok {
-		return named, true
+		return wire.Value{Raw: params}.With(named).Bytes(), true
 	}
 	// It may be the one that is just being made, unless that is known to be somebody's.
 	return params, c.creates && c.Era == wire.Legacy &&
@@ -158,14 +158,14 @@ func foreignTask() *wire.RPCError {
 }
 
 // named puts the owner's name of a task in the place of the server's id at a span.
-func (r *Router) named(owner, server string, params []byte, at wire.Span) ([]byte, bool) {
+func (r *Router) named(owner, server string, params []byte, at wire.Span) (wire.Edit, bool) {
 	id, _ := wire.Unquote(at.Of(params))
 	t, ok := r.tasks.find(owner, server, id)
 	if !ok {
-		return nil, false
+		return wire.Edit{}, false
 	}
 	name, err := r.lot.seal.NameTask(owner, t)
-	return wire.Value{Raw: params}.With(wire.Edit{Span: at, With: wire.AppendQuote(nil, name)}).Bytes(), err == nil
+	return wire.Edit{Span: at, With: wire.AppendQuote(nil, name)}, err == nil
 }
 
 // unrelated is the other way: the answer of a client names the task as the server does.
@@ -182,23 +182,25 @@ func (r *Router) unrelated(owner, server string, result []byte) []byte {
 // TaskFor makes the params of a message of a server fit for the client of a session, on
 // whose own connection it came outside of calls: a task that it belongs to gets the name
 // that the client knows. One that we do not know is left as the server calls it: the
-// connection serves nobody else.
+// connection serves nobody else. Secrets are hidden.
 func (r *Router) TaskFor(session, server string, params []byte) []byte {
+	v := wire.Value{Raw: params}
 	if at := wire.RelatedTask(params); at.OK() {
 		if named, ok := r.named("s"+session, server, params, at); ok {
-			return named
+			v = v.With(named)
 		}
 	}
-	return params
+	return r.hide(server, v)
 }
 
 // AskFor is TaskFor for a request and its answer.
 func (r *Router) AskFor(session, server string, a upstream.Ask) upstream.Ask {
-	if !wire.RelatedTask(a.Params).OK() {
+	related := wire.RelatedTask(a.Params).OK()
+	a.Params = r.TaskFor(session, server, a.Params)
+	if !related {
 		return a
 	}
 	answer := a.Answer
-	a.Params = r.TaskFor(session, server, a.Params)
 	a.Answer = func(result []byte, err *wire.RPCError) { answer(r.unrelated("s"+session, server, result), err) }
 	return a
 }
@@ -230,7 +232,7 @@ func (r *Router) TaskStatus(n upstream.Notice) (session string, params []byte, o
 	if related := wire.RelatedTask(n.Params); related.OK() {
 		edits = append(edits, wire.Edit{Span: related, With: quoted})
 	}
-	return owner[1:], wire.Value{Raw: n.Params}.With(edits...).Bytes(), true
+	return owner[1:], r.hide(n.Server, wire.Value{Raw: n.Params}.With(edits...)), true
 }
 
 // hidden reports whether what a server says during a call is for the client of another

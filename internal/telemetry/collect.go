@@ -25,10 +25,11 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 // Describe implements prometheus.Collector.
-func (counted) Describe(ch chan<- *prometheus.Desc) {
+func (c counted) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{invocations, failed, latency, retries, transitions, queueWait, rateLimited, reloads} {
 		ch <- d
 	}
+	c.Results.describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -42,6 +43,7 @@ func (c counted) Collect(ch chan<- prometheus.Metric) {
 	for server, n := range c.limited.all() {
 		ch <- counter(rateLimited, n.Load(), server)
 	}
+	c.Results.collect(ch)
 	ch <- counter(reloads, c.reloads.Load(), "ok")
 	ch <- counter(reloads, c.badReloads.Load(), "failed")
 }

@@ -96,3 +96,75 @@ func TestIdsGoOnAboveThoseOfAnEarlierRun(t *testing.T) {
 		}
 	})
 }
+
+// mixed appends a server's event, then so many pairs of a call, then another server's.
+func mixed(e *telemetry.Events, calls int) (first int64) {
+	e.Append(telemetry.ServerState, "a", nil)
+	for range calls {
+		e.Append(telemetry.CallStarted, "a", nil)
+		e.Append(telemetry.CallCompleted, "a", nil)
+	}
+	e.Append(telemetry.ServerState, "b", nil)
+	return e.Last() - int64(2*calls) - 1
+}
+
+func TestEventsOfCallsComeInTheOrderOfAll(t *testing.T) {
+	e := telemetry.NewEvents()
+	first := mixed(e, 2)
+	e.Append(telemetry.SummaryStarted, "a", nil)
+	if got := since(e, 0, first); got != "[0 1 2 3 4 5 6] false" {
+		t.Error(got)
+	}
+	if got := since(e, first+3, first); got != "[4 5 6] false" {
+		t.Error(got)
+	}
+}
+
+// However many calls there are, what happens to servers stays.
+func TestCallsDoNotPushOtherEventsOut(t *testing.T) {
+	e := telemetry.NewEvents()
+	first := mixed(e, 5000)
+	for _, tt := range []struct {
+		name   string
+		id     int64
+		types  []string
+		n      int
+		missed bool
+	}{
+		{"all", first - 1, nil, 4096 + 2, true},
+		{"those of servers", first - 1, []string{"server"}, 2, false},
+		{"those of servers by their full name", first, []string{telemetry.ServerState}, 1, false},
+		{"those of calls", first, []string{"call"}, 4096, true},
+		{"the ends of calls", first, []string{telemetry.CallCompleted}, 2048, true},
+		{"of calls, the last ones", first + 10001 - 4, []string{"call"}, 3, false},
+		{"of several types", first - 1, []string{"server", "call.started"}, 2048 + 2, true},
+		{"of a type that has not come", first, []string{"reload"}, 0, false},
+	} {
+		events, missed, _ := e.Since(tt.id, tt.types...)
+		if len(events) != tt.n || missed != tt.missed {
+			t.Errorf("%s: %d events, missed %v", tt.name, len(events), missed)
+		}
+		for i := 1; i < len(events); i++ {
+			if events[i].ID <= events[i-1].ID {
+				t.Fatalf("%s: %d comes behind %d", tt.name, events[i].ID, events[i-1].ID)
+			}
+		}
+	}
+}
+
+// BenchmarkEventsOfACall is what the two events of a call cost it.
+func BenchmarkEventsOfACall(b *testing.B) {
+	e := telemetry.NewEvents()
+	type data struct {
+		Call       int64
+		Tool, Kind string
+		Took       float64
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := int64(0); pb.Next(); i++ {
+			e.Append(telemetry.CallStarted, "s", &data{Call: i, Tool: "t"})
+			e.Append(telemetry.CallCompleted, "s", &data{Call: i, Tool: "t", Kind: "ok", Took: 1.5})
+		}
+	})
+}

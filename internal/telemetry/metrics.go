@@ -28,6 +28,7 @@ type Metrics struct {
 	calls   calls
 	queues  named[histogram]    // queue → waits
 	limited named[atomic.Int64] // server → refused calls
+	Results
 
 	reloads, badReloads atomic.Int64
 
@@ -91,4 +92,5 @@ func (m *Metrics) Reload(ok bool) {
 func (m *Metrics) Forget(server string) {
 	m.calls.forget(server)
 	m.limited.forget(server)
+	m.Results.forget(server)
 }

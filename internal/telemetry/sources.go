@@ -15,6 +15,7 @@ type Sources struct {
 	Parked   func() Parked
 	Dropped  func() int64 // messages for clients that found a full queue
 	Warnings func() int
+	Kept     func() Kept
 	Config   func() (generation int64, loaded time.Time)
 }
 
@@ -96,6 +97,11 @@ var (
 	upstreamAsked    = desc("mcp_upstream_asked_total", "Requests of a server to clients.", "server")
 	upstreamRefused  = desc("mcp_upstream_ask_refused_total", "Requests of a server that reached no client.", "server")
 	dropped          = desc("mcp_messages_dropped_total", "Messages for clients that found a full queue.")
+	keptEntries      = desc("mcp_kept_results", "Originals of large results that are kept.")
+	keptBytes        = desc("mcp_kept_bytes", "Bytes of them, by where they are.", "where")
+	keptSpilled      = desc("mcp_kept_spilled_total", "Originals moved from memory to disk.")
+	keptExpired      = desc("mcp_kept_expired_total", "Originals dropped because their time was over.")
+	keptLost         = desc("mcp_kept_lost_total", "Originals whose file could not be written or read.")
 	warnings         = desc("mcp_warnings", "Warnings that stand at the moment.")
 	generation       = desc("mcp_config_generation", "Number of the configuration and catalogue in use; each change of them makes the next.")
 	loaded           = desc("mcp_config_loaded_timestamp_seconds", "When the configuration in use was read.")
@@ -105,7 +111,7 @@ var (
 func (sampled) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		upstreamUp, upstreamStale, upstreamRestarts, upstreamInFlight, upstreamRefs, upstreamConns, upstreamTools, upstreamSkipped, upstreamAsked, upstreamRefused,
-		circuitState, queueSlots, queueRunning, queueWaiting, openSessions, parkedCalls, parkedExpired, parkedRefused, dropped, warnings, generation, loaded,
+		circuitState, queueSlots, queueRunning, queueWaiting, openSessions, parkedCalls, parkedExpired, parkedRefused, dropped, keptEntries, keptBytes, keptSpilled, keptExpired, keptLost, warnings, generation, loaded,
 	} {
 		ch <- d
 	}
@@ -146,6 +152,15 @@ func (s sampled) process(ch chan<- prometheus.Metric) {
 	}
 	if s.Dropped != nil {
 		ch <- counter(dropped, s.Dropped())
+	}
+	if s.Kept != nil {
+		k := s.Kept()
+		ch <- gauge(keptEntries, float64(k.Entries))
+		ch <- gauge(keptBytes, float64(k.MemoryBytes), "memory")
+		ch <- gauge(keptBytes, float64(k.DiskBytes), "disk")
+		ch <- counter(keptSpilled, k.Spilled)
+		ch <- counter(keptExpired, k.Expired)
+		ch <- counter(keptLost, k.Lost)
 	}
 	if s.Warnings != nil {
 		ch <- gauge(warnings, float64(s.Warnings()))

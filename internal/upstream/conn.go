@@ -162,6 +162,11 @@ type Options struct {
 	// declares that and no more.
 	Capabilities func(session string) (declared []byte, ok bool)
 
+	// Mask hides secrets in a text of a server that is about to be shown: an error, a line
+	// of its standard error. It runs on any goroutine. nil: only those of the server's own
+	// configuration are hidden.
+	Mask func(server, text string) string
+
 	// Recovered is told that a server works again that had been lost, could not be
 	// connected or did not answer probes. It must not block.
 	Recovered func(server string)

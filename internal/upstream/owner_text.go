@@ -41,13 +41,16 @@ func (o *owner) sealed(err error, f *fault.Error, conn int64) error {
 // maxReason bounds the characters of a reason.
 const maxReason = 600
 
-// masked replaces the secrets of the server's configuration.
+// masked replaces the secrets of the server's configuration, and what else is not to be
+// shown of what it says.
 func (o *owner) masked(s string) string {
-	secrets := o.offers.settings.Load().secrets
-	if secrets == nil {
-		return s
+	if secrets := o.offers.settings.Load().secrets; secrets != nil {
+		s = secrets.Replace(s)
 	}
-	return secrets.Replace(s)
+	if o.opts.Mask != nil {
+		s = o.opts.Mask(o.name, s)
+	}
+	return s
 }
 
 func (o *owner) maskedLines(lines []string) []string {
