@@ -99,18 +99,22 @@ type Job struct {
 	Progress func(message string)
 }
 
-// Reduce returns a smaller result in the place of a large one, or false if raw is fine
-// as it is. Raw is a JSON object, already masked; it is not modified, and not kept.
-func (r *Reducer) Reduce(ctx context.Context, j *Job, raw []byte) ([]byte, bool) {
-	limit := j.limit()
-	if j.Rules.Policy == config.PolicyPass || len(raw) <= limit {
+// Reduce returns a smaller result in the place of a large one, or false if it is fine as it
+// is. It is a JSON object, already masked; it is not modified, and not kept.
+func (r *Reducer) Reduce(ctx context.Context, j *Job, result wire.Value) ([]byte, bool) {
+	limit, size := j.limit(), result.Len()
+	if j.Rules.Policy == config.PolicyPass || size <= limit {
 		return nil, false
 	}
-	turn := r.turns.of(len(raw))
+	turn := r.turns.of(size)
 	if turn.take(ctx) != nil {
 		return nil, false
 	}
 	defer turn.leave()
+	raw := result.Raw
+	if len(result.Edits) > 0 {
+		raw = result.Bytes() // only now: those who wait should not hold it twice
+	}
 	b, ok := open(raw)
 	if !ok || len(b.texts) == 0 || b.structured.OK() && !j.mayDrop() {
 		return nil, false
@@ -222,17 +226,17 @@ type large struct {
 // that is how they are read, and structuredContent, which will be missing, beside it.
 func (l *large) keep(store *keep.Store) error {
 	mime := "text/plain"
+	l.text = make([]byte, 0, l.body.size()+len(l.body.texts))
 	for i, t := range l.body.texts {
-		s, _ := wire.Unquote(t.at.Of(l.body.raw))
 		if i == 0 {
-			l.text = []byte(s)
 			mime = cmp.Or(t.mime, mime)
-			continue
-		}
-		if n := len(l.text); n > 0 && l.text[n-1] != '\n' {
+		} else if n := len(l.text); n > 0 && l.text[n-1] != '\n' {
 			l.text = append(l.text, '\n')
 		}
-		l.text = append(l.text, s...)
+		l.text = wire.AppendText(l.text, t.at.Of(l.body.raw))
+	}
+	if len(l.text) < cap(l.text)/2 { // full of escapes: the store counts what is used
+		l.text = bytes.Clone(l.text)
 	}
 	parts := []keep.Part{l.part(mime, l.text)}
 	l.kept, l.short = len(parts[0].Text), l.cut

@@ -42,6 +42,11 @@ func newShop(t *testing.T, c *config.Config) *shop {
 	return s
 }
 
+// Reduce takes plain bytes.
+func (s *shop) Reduce(ctx context.Context, j *results.Job, raw []byte) ([]byte, bool) {
+	return s.Reducer.Reduce(ctx, j, wire.Value{Raw: raw})
+}
+
 func settings(change func(*config.Results)) *config.Config {
 	c := config.Default()
 	c.Results.ThresholdTokens, c.Results.MaxSummaryTokens = 500, 200

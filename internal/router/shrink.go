@@ -116,7 +116,7 @@ func (r *Router) reduced(ctx context.Context, job *results.Job, result wire.Valu
 			small, ok = nil, false
 		}
 	}()
-	return r.results.Reduce(ctx, job, result.Bytes())
+	return r.results.Reduce(ctx, job, result)
 }
 
 // job says what a result is and whose.

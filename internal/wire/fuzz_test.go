@@ -156,3 +156,20 @@ func FuzzQuote(f *testing.F) {
 		}
 	})
 }
+
+// FuzzAppendText compares with encoding/json.
+func FuzzAppendText(f *testing.F) {
+	for _, s := range []string{`plain`, `\n\"\\\/\b\f\r\t`, `\u00e9\u4E2d é`, `\ud83d\ude00`, `\ud83d`, `\ude00\ud83d`, `\ud83d\ud83d\ude00`, `\ud83dx`, "\xff\\n", `\ud83d\n`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, inner string) {
+		literal := []byte(`"` + inner + `"`)
+		if wire.Valid(literal) != nil {
+			return
+		}
+		want, ok := wire.Unquote(literal)
+		if got := wire.AppendText([]byte("x"), literal); ok && string(got) != "x"+want {
+			t.Errorf("%q, want %q", got[1:], want)
+		}
+	})
+}

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -78,6 +80,65 @@ func Unquote(raw []byte) (string, bool) {
 	var s string
 	err := json.Unmarshal(raw, &s)
 	return s, err == nil
+}
+
+// AppendText appends what a JSON string literal means. The literal must have been
+// validated. It is Unquote for long texts: nothing is copied twice.
+func AppendText(dst, literal []byte) []byte {
+	if len(literal) < 2 || !utf8.Valid(literal) {
+		s, _ := Unquote(literal)
+		return append(dst, s...)
+	}
+	for rest := literal[1 : len(literal)-1]; ; {
+		i := bytes.IndexByte(rest, '\\')
+		if i < 0 || i+1 >= len(rest) {
+			return append(dst, rest...)
+		}
+		dst = append(dst, rest[:i]...)
+		var n int
+		dst, n = appendEscape(dst, rest[i:])
+		rest = rest[i+n:]
+	}
+}
+
+// simple says what escapes of one letter stand for.
+var simple = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// appendEscape appends what the escape at the beginning of b stands for, and returns its
+// length. A lone half of a surrogate pair stands for U+FFFD, as in encoding/json.
+func appendEscape(dst, b []byte) ([]byte, int) {
+	if b[1] != 'u' {
+		return append(dst, simple[b[1]]), 2
+	}
+	r := unicodeEscape(b)
+	if !utf16.IsSurrogate(r) {
+		return utf8.AppendRune(dst, r), 6
+	}
+	if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
+		if both := utf16.DecodeRune(r, unicodeEscape(b[6:])); both != utf8.RuneError {
+			return utf8.AppendRune(dst, both), 12
+		}
+	}
+	return utf8.AppendRune(dst, utf8.RuneError), 6
+}
+
+// unicodeEscape reads the four digits of \uXXXX.
+func unicodeEscape(b []byte) (r rune) {
+	if len(b) < 6 {
+		return utf8.RuneError
+	}
+	for _, c := range b[2:6] {
+		switch {
+		case c >= 'a':
+			c -= 'a' - 10
+		case c >= 'A':
+			c -= 'A' - 10
+		default:
+			c -= '0'
+		}
+		r = r<<4 | rune(c&15)
+	}
+	return r
 }
 
 const hexDigits = "0123456789abcdef"
