@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
+	"mcp-aggregator/internal/mcptest"
 	"mcp-aggregator/internal/summarize"
 )
 
@@ -144,11 +144,11 @@ func local(t testing.TB, h http.HandlerFunc) *backend {
 // durably blocked there.
 func piped(t testing.TB, h http.HandlerFunc) *backend {
 	b := &backend{url: "http://model.test/v1"}
-	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	l := mcptest.NewPipes()
 	srv := &http.Server{Handler: b.handler(h), ErrorLog: log.New(io.Discard, "", 0)}
 	served := make(chan struct{})
 	go func() { defer close(served); _ = srv.Serve(l) }()
-	transport := &http.Transport{DialContext: l.dial}
+	transport := &http.Transport{DialContext: l.Dial}
 	b.transport = transport
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
@@ -157,36 +157,6 @@ func piped(t testing.TB, h http.HandlerFunc) *backend {
 		b.serving.Wait()
 	})
 	return b
-}
-
-type pipes struct {
-	conns chan net.Conn
-	once  sync.Once
-	done  chan struct{}
-}
-
-func (l *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipes) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
-
-func (l *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case l.conns <- there:
-		return here, nil
-	case <-l.done:
-		return nil, errors.New("connection refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // model makes a model of a kind at a backend, with credentials that must not show.

@@ -2,10 +2,8 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,6 +15,7 @@ import (
 
 	"mcp-aggregator/internal/config"
 	"mcp-aggregator/internal/fault"
+	"mcp-aggregator/internal/mcptest"
 	"mcp-aggregator/internal/wire"
 )
 
@@ -142,7 +141,7 @@ func servePeer(t *testing.T, p peer, change ...func(*config.Server, *Options)) *
 // pipePeer is servePeer inside a synctest bubble: without sockets.
 func pipePeer(t *testing.T, p peer, notice func(Notice), change ...func(*config.Server)) *httpConn {
 	t.Helper()
-	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+	l := mcptest.NewPipes()
 	srv := &http.Server{Handler: p}
 	go func() { _ = srv.Serve(l) }()
 	t.Cleanup(func() { _ = srv.Close() })
@@ -155,7 +154,7 @@ func pipePeer(t *testing.T, p peer, notice func(Notice), change ...func(*config.
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.dial = l.dial
+	n.dial = l.Dial
 	if overNetHTTP {
 		n.plain = nil
 	}
@@ -163,37 +162,6 @@ func pipePeer(t *testing.T, p peer, notice func(Notice), change ...func(*config.
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	conn.setInfo(&Info{Version: wire.V20251125})
 	return conn
-}
-
-// A pipeListener is a network of pipes.
-type pipeListener struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
-
-func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case l.conns <- there:
-		return here, nil
-	case <-l.done:
-		return nil, errors.New("connection refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // call makes a call and returns what came of it in one line: the result, the peer's
