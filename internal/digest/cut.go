@@ -37,7 +37,7 @@ func boundary(text []byte, max int) int {
 	if max <= 0 {
 		return 0
 	}
-	for end := max; end > max-utf8.UTFMax && end > 0; end-- {
+	for end := max; end > max-utf8.UTFMax && end >= 0; end-- {
 		if utf8.RuneStart(text[end]) {
 			return end
 		}
