@@ -112,7 +112,7 @@ func (p *Pattern) compile(stars []int) {
 // class reads a set of characters behind its opening bracket.
 func class(s []rune) (part, []rune, error) {
 	var c part
-	if len(s) > 0 && (s[0] == '^' || s[0] == '!') {
+	if len(s) > 0 && (s[0] == '^' || s[0] == '!' && (len(s) == 1 || s[1] != ']')) { // [!] is a set of one
 		c.negate, s = true, s[1:]
 	}
 	for {
