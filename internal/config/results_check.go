@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 
 	"mcp-aggregator/internal/mask"
@@ -36,7 +37,11 @@ func (l *loader) patterns(section *node, path string, patterns map[string]string
 	o, at := mask.Options{}, section.get("patterns")
 	for name, p := range patterns {
 		one := []mask.Pattern{{Name: name, Regexp: p}}
-		if _, err := mask.New(mask.Options{Patterns: one}); err != nil {
+		_, err := mask.New(mask.Options{Patterns: one})
+		if re, _ := regexp.Compile(p); err == nil && re.MatchString("") {
+			err = errors.New("matches the empty text, so it would match everywhere")
+		}
+		if err != nil {
 			l.fail(orPlace(cmp.Or(at.get(name), at)), join(join(path, "patterns"), short(name)), "%v", err)
 		}
 		o.Patterns = append(o.Patterns, one...)
