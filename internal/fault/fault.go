@@ -29,8 +29,8 @@ const (
 	NotFound                 // no such server, tool, prompt or resource
 	Overloaded               // a queue or limit of ours is full
 	CircuitOpen              // the breaker of the tool is open
-	ShuttingDown             // we are stopping
 	TooLarge                 // our policy forbids results of this size
+	ShuttingDown             // we are stopping
 )
 
 // Codes that say more than a kind: a call found no connection to its server. Errors
