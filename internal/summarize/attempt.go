@@ -95,27 +95,27 @@ func (s *Summarizer) attempt(ctx context.Context, t turn, j job, chunk func(stri
 	}
 	if t.own {
 		a, e = s.write(ctx, t, j, chunk)
-	} else {
-		a, e = s.guarded(ctx, t, j, chunk, ticket)
+		ticket.Done(verdict(e), 0)
+		return a, e
 	}
-	ticket.Done(verdict(e), 0)
-	return a, e
+	return s.guarded(ctx, t, j, chunk, ticket)
 }
 
 func resting(model string, r *breaker.Refusal) *Error {
 	return &Error{Outcome: Open, Model: model, Reason: "failed several times and rests", RetryAfter: r.RetryAfter}
 }
 
-// guarded asks a model when there is a place and a budget for it.
-func (s *Summarizer) guarded(ctx context.Context, m Model, j job, chunk func(string), ticket breaker.Ticket) (Answer, *Error) {
+// guarded asks a model when there is a place and a budget for it. Its circuit is told how
+// that ended before the place is given to the next, who looks at it then.
+func (s *Summarizer) guarded(ctx context.Context, m Model, j job, chunk func(string), ticket breaker.Ticket) (a Answer, e *Error) {
 	name := m.Name()
-	if err := s.places.Enter(ctx); err != nil {
-		if errors.Is(err, context.Canceled) {
-			return Answer{}, &Error{Outcome: Cancelled, Model: name, Reason: "nobody waits for the summary any more"}
-		}
-		return Answer{}, &Error{Outcome: Busy, Model: name, Reason: "as many summaries are being written as may be"}
+	if e = s.enter(ctx, name); e == nil {
+		defer s.places.Leave()
 	}
-	defer s.places.Leave()
+	defer func() { ticket.Done(verdict(e), 0) }()
+	if e != nil {
+		return Answer{}, e
+	}
 	if refusal := ticket.Stands(); refusal != nil {
 		return Answer{}, resting(name, refusal)
 	}
@@ -123,12 +123,23 @@ func (s *Summarizer) guarded(ctx context.Context, m Model, j job, chunk func(str
 	if !s.budget.take(worth) {
 		return Answer{}, &Error{Outcome: Budget, Model: name, Reason: "the budget of tokens for this minute is spent"}
 	}
-	a, e := s.write(ctx, m, j, chunk)
+	a, e = s.write(ctx, m, j, chunk)
 	s.budget.settle(worth, a.In+a.Out)
 	if e != nil && e.RetryAfter > 0 {
 		s.rests.until(name, e.RetryAfter)
 	}
 	return a, e
+}
+
+// enter waits for a place.
+func (s *Summarizer) enter(ctx context.Context, model string) *Error {
+	switch err := s.places.Enter(ctx); {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return &Error{Outcome: Cancelled, Model: model, Reason: "nobody waits for the summary any more"}
+	}
+	return &Error{Outcome: Busy, Model: model, Reason: "as many summaries are being written as may be"}
 }
 
 // write asks a model, and sees to it that the answer is one and that its cost is known.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -100,7 +101,6 @@ type backend struct {
 	url       string
 	transport http.RoundTripper // nil: the model's own
 
-	serving  sync.WaitGroup
 	mu       sync.Mutex
 	requests []received
 }
@@ -113,8 +113,6 @@ type received struct {
 
 func (b *backend) handler(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b.serving.Add(1)
-		defer b.serving.Done()
 		body, _ := io.ReadAll(r.Body)
 		b.mu.Lock()
 		b.requests = append(b.requests, received{r.URL.Path, r.Header, string(body)})
@@ -146,6 +144,15 @@ func piped(t testing.TB, h http.HandlerFunc) *backend {
 	b := &backend{url: "http://model.test/v1"}
 	l := mcptest.NewPipes()
 	srv := &http.Server{Handler: b.handler(h), ErrorLog: log.New(io.Discard, "", 0)}
+	var conns sync.WaitGroup // a connection is new before Serve returns, and closed behind its handler
+	srv.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			conns.Add(1)
+		case http.StateClosed:
+			conns.Done()
+		}
+	}
 	served := make(chan struct{})
 	go func() { defer close(served); _ = srv.Serve(l) }()
 	transport := &http.Transport{DialContext: l.Dial}
@@ -154,7 +161,7 @@ func piped(t testing.TB, h http.HandlerFunc) *backend {
 		transport.CloseIdleConnections()
 		_ = srv.Close()
 		<-served
-		b.serving.Wait()
+		conns.Wait()
 	})
 	return b
 }
