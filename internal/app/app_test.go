@@ -156,7 +156,9 @@ func converse(t *testing.T, a *app.App, settle bool) string {
 }
 
 func TestTheEndOfInputEndsRun(t *testing.T) {
-	if got := converse(t, newApp(t, configure(demo())), false); !strings.Contains(got, `"name":"demo__echo"`) {
+	c := configure(demo())
+	c.ListWait = 10 * time.Second // the list is here for its content; 50 ms are short on a busy machine
+	if got := converse(t, newApp(t, c), false); !strings.Contains(got, `"name":"demo__echo"`) {
 		t.Error(got)
 	}
 }
