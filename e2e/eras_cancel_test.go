@@ -114,10 +114,8 @@ func (p *person) cancels(t *testing.T, server, admin string) {
 // soon is harness.Eventually with a finer eye.
 func soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 5s: %s", what)
-		}
+	if !harness.Poll(5*time.Second, time.Millisecond, ok) {
+		t.Fatalf("not within 5s: %s", what)
 	}
 }
 

@@ -115,7 +115,7 @@ func (r *report) print(w io.Writer) error {
 		t := &table{}
 		t.add("TOOL", "SERVER", "ITS NAME THERE")
 		for _, tool := range r.Tools {
-			t.add(printable(tool.Name), tool.Server, printable(tool.Own))
+			t.add(printable(tool.Name), dash(tool.Server), printable(tool.Own))
 		}
 		if err := t.print(w); err != nil {
 			return err

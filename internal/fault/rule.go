@@ -52,10 +52,6 @@ const (
 	BreakerBreaks                 // the same, and the call may be what breaks the server
 )
 
-// Retryable reports whether repeating the call later can succeed and cannot execute
-// it twice.
-func (r Rule) Retryable() bool { return r.Later && r.Executed == Never }
-
 // rules is the one table of kinds. A kind that was perhaps executed never falls back
 // or is repeated without the tool being safe to repeat; see Error.MayRepeat.
 var rules = [...]Rule{
@@ -155,3 +151,7 @@ func (k Kind) Rule() Rule {
 
 // String returns the kind's code word.
 func (k Kind) String() string { return k.Rule().Code }
+
+// Retryable reports whether repeating the call later can succeed and cannot execute
+// it twice.
+func (r Rule) Retryable() bool { return r.Later && r.Executed == Never }
